@@ -1,11 +1,10 @@
 //! Expressions of tensor elements.
 
 use super::TeTensor;
+use super::size::{Fault, Size};
 use passhost_lang::arith::fold_as;
 use passhost_lang::ir::{DType, Dim, DimExpr, Sym};
-use passhost_lang::names::{counted, did_you_mean, nearest, with_more};
-use passhost_lang::scalar::{Intrinsic, PrimOp, ResultRule};
-use passhost_lang::typing::operators::InferError;
+use passhost_lang::scalar::PrimOp;
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -24,58 +23,7 @@ use std::sync::Arc;
 pub struct TeExpr {
     pub(super) node: Rc<Node>,
     pub(super) dtype: DType,
-    size: Size,
-}
-
-/// Maximum nesting depth of an element. Element traversals are recursive, and may run in threads with small stacks.
-const MAX_NESTING: u32 = 500;
-/// Maximum number of operations of an element. Expressions may share operands, so the number of written operations can be exponential in the
-/// number of created ones.
-const MAX_OPERATIONS: u32 = 50_000;
-
-/// The size of a written expression.
-#[derive(Clone, Copy, Debug, Default)]
-struct Size {
-    /// The nesting depth.
-    depth: u32,
-    /// The number of operations; an operation that several others use counts once for each of them.
-    operations: u32,
-}
-
-impl Size {
-    /// Returns the size of an operation on operands of these sizes.
-    fn of(operands: impl IntoIterator<Item = Size>) -> Size {
-        let around = |size: Size, operand: Size| Size {
-            depth: size.depth.max(operand.depth + 1),
-            operations: size.operations.saturating_add(operand.operations),
-        };
-        operands.into_iter().fold(Size { depth: 0, operations: 1 }, around)
-    }
-
-    /// Returns the size of a dimension. The count stops above the limits.
-    fn of_dim(dim: &Dim) -> Size {
-        let mut size = Size::default();
-        let mut work = vec![(dim, 0)];
-        while let Some((dim, depth)) = work.pop() {
-            size.depth = size.depth.max(depth);
-            let Dim::Expr(expr) = dim else { continue };
-            if !size.is_written() {
-                break;
-            }
-            match &**expr {
-                DimExpr::Binary(_, _, a, b) => work.extend([(b, depth + 1), (a, depth + 1)]),
-                DimExpr::Unary(_, _, a) => work.push((a, depth + 1)),
-                DimExpr::Int(..) | DimExpr::Float(..) => continue,
-            }
-            size.operations += 1;
-        }
-        size
-    }
-
-    /// Returns true if the size is within the limits.
-    fn is_written(self) -> bool {
-        self.depth <= MAX_NESTING && self.operations <= MAX_OPERATIONS
-    }
+    pub(super) size: Size,
 }
 
 #[derive(Debug)]
@@ -94,31 +42,6 @@ pub(super) enum Node {
     Scatter(Scatter),
     /// An error, such as operands of different data types.
     Fault(Fault),
-}
-
-/// An error in an element.
-#[derive(Clone, Debug)]
-pub(super) enum Fault {
-    /// The operands of the call do not support the operation.
-    Operands(String),
-    /// The element is too large. The message follows the name of the element.
-    TooLarge(String),
-    /// The legalization is wrong for all operands.
-    Legalization(String),
-}
-
-impl Fault {
-    /// Returns the error of an element with this name.
-    pub(super) fn error(self, element: &str) -> InferError {
-        match self {
-            Fault::Operands(why) => InferError::Wrong(why),
-            Fault::TooLarge(why) => InferError::Wrong(format!("element `{element}` {why}")),
-            Fault::Legalization(why) => {
-                let message = format!("element `{element}` of its legalization {why}");
-                InferError::Panicked(with_more(&message, "this is a fault of the operator's plugin"))
-            }
-        }
-    }
 }
 
 impl Node {
@@ -221,14 +144,7 @@ impl TeExpr {
         if self.size.is_written() {
             return self;
         }
-        let message = match self.size.depth > MAX_NESTING {
-            true => format!("is nested more than {MAX_NESTING} deep; compute parts of it as separate tensors"),
-            false => format!(
-                "has more than {MAX_OPERATIONS} operations, because each use of an expression is written again; compute the parts with \
-                 several uses as separate tensors"
-            ),
-        };
-        TeExpr::new(Node::Fault(Fault::TooLarge(message)), self.dtype)
+        TeExpr::new(Node::Fault(self.size.fault()), self.dtype)
     }
 
     /// Builds an integer expression in symbolic variables, such as a dimension.
@@ -370,70 +286,6 @@ impl TeExpr {
         })
     }
 
-    /// Calls an intrinsic of TIR such as `pow` with this expression and further operands. The result has this data type. Functions of real
-    /// numbers require floats; with other types, the function is rejected when it is [finished](super::Te::finish).
-    ///
-    /// These intrinsics have further operands:
-    ///
-    /// | operands | names |
-    /// |---|---|
-    /// | 1 | `atan2`, `copysign`, `fmod`, `hypot`, `ldexp`, `nextafter`, `pow` |
-    /// | 2 | `fma` |
-    pub fn math_with(&self, op: &str, others: &[TeExpr]) -> TeExpr {
-        self.intrinsic(op, others, false)
-    }
-
-    /// Calls an intrinsic of TIR such as `exp`. The result has this data type.
-    ///
-    /// These intrinsics have one operand:
-    ///
-    /// | operand | names |
-    /// |---|---|
-    /// | a float | `acos`, `acosh`, `asin`, `asinh`, `atan`, `atanh`, `ceil`, `cos`, `cosh`, `erf`, `exp`, `exp10` |
-    /// | a float | `exp2`, `floor`, `log`, `log10`, `log1p`, `log2`, `nearbyint`, `round`, `rsqrt`, `sigmoid`, `sin`, `sinh`, `sqrt`, `tan`, `tanh`, `trunc` |
-    /// | any number | `abs`, `bitwise_not`, `fabs`, `popcount` |
-    pub fn math(&self, op: &str) -> TeExpr {
-        self.math_with(op, &[])
-    }
-
-    /// Calls an intrinsic of TIR with a Boolean result: `isfinite`, `isinf` or `isnan`.
-    pub fn test(&self, op: &str) -> TeExpr {
-        TeExpr { dtype: DType::BOOL, ..self.intrinsic(op, &[], true) }
-    }
-
-    /// Calls an intrinsic of TIR; a wrong name, number of operands or kind of result is a fault of the legalization.
-    fn intrinsic(&self, op: &str, others: &[TeExpr], is_test: bool) -> TeExpr {
-        let fault = |why: String| TeExpr::new(Node::Fault(Fault::Legalization(why)), self.dtype);
-        let Some(row) = Intrinsic::find(op) else {
-            let near = nearest(op, Intrinsic::all().iter().filter(|row| row.computes.is_some()).map(|row| row.name));
-            let near = match near.is_empty() {
-                true => "; the documentation of `TeExpr::math` lists the names".to_string(),
-                false => did_you_mean(&near),
-            };
-            return fault(format!("calls the unknown intrinsic `{op}`{near}"));
-        };
-        if let Some(wanted) = row.operands().filter(|wanted| *wanted != others.len() + 1) {
-            return fault(format!(
-                "calls intrinsic `{op}` with {}; it takes {wanted}",
-                counted(others.len() + 1, "operand")
-            ));
-        }
-        match (row.result == ResultRule::Bool, is_test) {
-            (true, false) => {
-                return fault(format!("calls intrinsic `{op}` with `math`; its result is a bool, so use `test`"));
-            }
-            (false, true) => {
-                return fault(format!("calls intrinsic `{op}` with `test`; its result is not a bool, so use `math`"));
-            }
-            _ => {}
-        }
-        if !self.dtype.is_float() && row.takes_floats() {
-            return self.refused(&format!("T.{op}"), "floats");
-        }
-        let args = std::iter::once(self.clone()).chain(others.iter().cloned()).collect();
-        TeExpr::new(Node::Call(format!("tirx.{}", row.name), args), self.dtype).bounded()
-    }
-
     /// Reinterprets the bits as a value of another data type, which must have the same width.
     pub fn reinterpreted(&self, dtype: DType) -> TeExpr {
         if self.dtype.bits() != dtype.bits() {
@@ -459,7 +311,7 @@ impl TeExpr {
     }
 
     /// Returns a fault that reports an operation the data type does not support.
-    fn refused(&self, name: &str, wanted: &str) -> TeExpr {
+    pub(super) fn refused(&self, name: &str, wanted: &str) -> TeExpr {
         let message = format!("`{name}` takes {wanted}, found {}; convert the operands with R.astype", self.dtype);
         TeExpr::fault_of(message, self.dtype)
     }
@@ -744,17 +596,17 @@ impl Neg for &TeExpr {
     }
 }
 
+/// Returns the error of an element `T` with this value; empty if there is none.
+#[cfg(test)]
+pub(super) fn message(value: &TeExpr) -> String {
+    value.fault().map_or(String::new(), |fault| fault.error("T").to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::reads::same;
-    use super::{Fault, TeExpr};
+    use super::{TeExpr, message};
     use passhost_lang::ir::{DType, Dim, Sym};
-    use passhost_lang::scalar::{Computes, Intrinsic, ResultRule};
-
-    /// Returns the error of an element `T` with this value; empty if there is none.
-    fn message(value: &TeExpr) -> String {
-        value.fault().map_or(String::new(), |fault| fault.error("T").to_string())
-    }
 
     #[test]
     fn what_is_nested_too_deeply_is_a_fault_and_costs_no_stack() {
@@ -794,51 +646,6 @@ mod tests {
         }
         let dim = (0..200).fold(Dim::Var(Sym { id: 0, dtype: DType::I64 }), |all, _| all.clone() * all + Dim::Int(1));
         assert!(message(&TeExpr::of_dim(dim).math("bitwise_not")).contains("operations"));
-    }
-
-    #[test]
-    fn wrong_calls_of_intrinsics_are_faults_of_the_legalization() {
-        let (x, i) = (TeExpr::float(1.0, DType::F32).math("exp"), TeExpr::int(1, DType::I64));
-        let cases = [
-            (x.math("ldxp"), "calls the unknown intrinsic `ldxp`; did you mean `ldexp`"),
-            (
-                x.math("lgama"),
-                "calls the unknown intrinsic `lgama`; the documentation of `TeExpr::math` lists the names; this",
-            ),
-            (x.math("pow"), "calls intrinsic `pow` with 1 operand; it takes 2"),
-            (x.math_with("exp", std::slice::from_ref(&x)), "calls intrinsic `exp` with 2 operands; it takes 1"),
-            (x.math("isnan"), "calls intrinsic `isnan` with `math`; its result is a bool, so use `test`"),
-            (x.test("exp"), "calls intrinsic `exp` with `test`; its result is not a bool, so use `math`"),
-            ((&x + i.cast(DType::F32)).lt(x.math("expp")), "did you mean `exp`"),
-        ];
-        for (value, wanted) in cases {
-            let fault = value.fault().expect("a fault");
-            assert!(matches!(fault, Fault::Legalization(_)) && message(&value).contains(wanted), "{}", message(&value));
-        }
-        assert_eq!(message(&i.math("exp")), "`T.exp` takes floats, found int64; convert the operands with R.astype");
-    }
-
-    /// The tables of the documentation list the intrinsics that an element can call.
-    #[test]
-    fn intrinsics_are_documented() {
-        let source = include_str!("expr.rs");
-        let listed = |method: &str, row: &str| -> Vec<&str> {
-            let end = source.find(&format!("    pub fn {method}(")).expect("a method");
-            let doc = source[..end].rsplit("\n\n").next().expect("its documentation");
-            let rows = doc.lines().filter(|line| line.trim_start().starts_with(&format!("/// | {row} |")));
-            rows.flat_map(|line| line.split('`').skip(1).step_by(2)).collect()
-        };
-        let known = |of: &dyn Fn(&Intrinsic) -> bool| -> Vec<&str> {
-            let is_written = |row: &&Intrinsic| row.computes.is_some() && row.result == ResultRule::Argument(0);
-            Intrinsic::all().iter().filter(is_written).filter(|row| of(row)).map(|row| row.name).collect()
-        };
-        let is_one = |row: &Intrinsic| matches!(row.computes, Some(Computes::One(_)));
-        assert_eq!(listed("math", "a float"), known(&|row| is_one(row) && row.takes_floats()));
-        assert_eq!(listed("math", "any number"), known(&|row| is_one(row) && !row.takes_floats()));
-        assert_eq!(listed("math_with", "1"), known(&|row| row.operands() == Some(2)));
-        assert_eq!(listed("math_with", "2"), known(&|row| row.operands() == Some(3)));
-        let tests = Intrinsic::all().iter().filter(|row| is_one(row) && row.result == ResultRule::Bool);
-        assert!(tests.clone().count() > 0 && tests.clone().all(|row| source.contains(&format!("`{}`", row.name))));
     }
 
     #[test]

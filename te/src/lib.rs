@@ -53,8 +53,10 @@
 mod emit;
 mod expr;
 mod form;
+mod intrinsics;
 mod order;
 mod reads;
+mod size;
 
 pub use expr::{Operand, TeExpr, greatest_value, least_value};
 pub use form::form;
