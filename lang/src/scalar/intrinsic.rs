@@ -222,6 +222,12 @@ impl Intrinsic {
     }
 }
 
+/// Names of the parameters of the products of fragments.
+const FRAGMENTS: &[&str] =
+    &["fragment_d", "index_d", "fragment_a", "index_a", "fragment_b", "index_b", "fragment_c", "index_c"];
+/// Names of the parameters of the copies between a fragment and a buffer.
+const FRAGMENT_AND_BUFFER: &[&str] = &["fragment", "m", "n", "k", "index", "buffer_ptr", "stride", "layout"];
+
 /// The intrinsics, ordered by name.
 static TABLE: &[Intrinsic] = &[
     handle("TVMBackendAllocWorkspace").effects().takes(&[
@@ -371,16 +377,7 @@ static TABLE: &[Intrinsic] = &[
     open("trace"),
     like("trunc", 0).math_of(Math::Trunc).lanes(),
     handle("tvm_access_ptr").kept().takes(&["ptype", "data", "offset", "extent", "rw_mask"]),
-    open("tvm_bmma_sync").effects().takes(&[
-        "fragment_d",
-        "index_d",
-        "fragment_a",
-        "index_a",
-        "fragment_b",
-        "index_b",
-        "fragment_c",
-        "index_c",
-    ]),
+    open("tvm_bmma_sync").effects().takes(FRAGMENTS),
     unwritten("tvm_call_cpacked").effects(),
     unwritten("tvm_call_cpacked_lowered").effects(),
     unwritten("tvm_call_packed").effects(),
@@ -391,32 +388,14 @@ static TABLE: &[Intrinsic] = &[
     open("tvm_fill_fragment").effects().takes(&["fragment", "m", "n", "k", "index", "value"]),
     int("tvm_global_barrier_kinit").effects(),
     open("tvm_kernel_replace_point").effects(),
-    open("tvm_load_matrix_sync").takes(&["fragment", "m", "n", "k", "index", "buffer_ptr", "stride", "layout"]),
-    open("tvm_mma_sync").effects().takes(&[
-        "fragment_d",
-        "index_d",
-        "fragment_a",
-        "index_a",
-        "fragment_b",
-        "index_b",
-        "fragment_c",
-        "index_c",
-    ]),
+    open("tvm_load_matrix_sync").takes(FRAGMENT_AND_BUFFER),
+    open("tvm_mma_sync").effects().takes(FRAGMENTS),
     handle("tvm_stack_alloca").effects().takes(&["dtype_str", "num"]),
     handle("tvm_stack_make_array").effects(),
     handle("tvm_stack_make_shape").effects(),
     int("tvm_static_handle").kept(),
     int("tvm_storage_sync").effects().takes(&["storage_scope"]),
-    open("tvm_store_matrix_sync").effects().takes(&[
-        "fragment",
-        "m",
-        "n",
-        "k",
-        "index",
-        "buffer_ptr",
-        "stride",
-        "layout",
-    ]),
+    open("tvm_store_matrix_sync").effects().takes(FRAGMENT_AND_BUFFER),
     last("tvm_struct_get").takes(&["arr", "index", "field", "dtype"]),
     int("tvm_struct_set").effects().takes(&["arr", "index", "field", "value"]),
     int("tvm_thread_allreduce").effects(),

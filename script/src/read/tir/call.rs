@@ -97,16 +97,21 @@ impl<'a> TirReader<'a> {
     }
 
     /// Returns the arguments of an intrinsic in order. Arguments passed by name follow those passed by position.
-    fn ordered_arguments(&self, name: &str, call: &'a ExprCall) -> Read<Vec<&'a Expr>> {
+    fn ordered_arguments(&self, name: &str, dtype: DTypePlace, call: &'a ExprCall) -> Read<Vec<&'a Expr>> {
         let mut items: Vec<&Expr> = call.arguments.args.iter().collect();
         let parameters = Intrinsic::find(name).map_or(&[][..], Intrinsic::parameters);
         for parameter in parameters.iter().skip(items.len()) {
             items.extend(keyword(call, parameter));
         }
+        let n_known = items.len();
+        // TVM also accepts a data type that follows unnamed parameters as a keyword.
+        if dtype == DTypePlace::Last && !parameters.contains(&"dtype") {
+            items.extend(keyword(call, "dtype"));
+        }
         let place = |keyword: &Keyword| parameters.iter().position(|name| keyword.arg.as_deref() == Some(name));
         // TVM ignores `dtype="float32"` if it infers the type.
         let is_used = |keyword: &&Keyword| match place(keyword) {
-            Some(place) => (call.arguments.args.len()..items.len()).contains(&place),
+            Some(place) => (call.arguments.args.len()..n_known).contains(&place),
             None => keyword.arg.as_ref().is_some_and(|name| name == "dtype"),
         };
         match call.arguments.keywords.iter().find(|keyword| !is_used(keyword)) {
@@ -400,11 +405,8 @@ impl<'a> TirReader<'a> {
                 .label("unknown TIR operator")
                 .help("call a function that TIR lacks with `T.call_pure_extern(dtype, \"name\", …)`, or compose it from functions that TIR has"));
         };
-        let items = self.ordered_arguments(name, call)?;
-        // TVM also accepts the data type as a keyword.
-        let named = keyword(call, "dtype").filter(|dtype| !items.iter().any(|item| std::ptr::eq(*item, *dtype)));
+        let items = self.ordered_arguments(name, place, call)?;
         let given = match (place, &*items) {
-            (DTypePlace::Last, rest) if let Some(dtype) = named => Some((dtype, rest)),
             (DTypePlace::First, [dtype, rest @ ..]) => Some((*dtype, rest)),
             (DTypePlace::Last, [rest @ .., dtype]) => Some((*dtype, rest)),
             (DTypePlace::No, _) => None,
