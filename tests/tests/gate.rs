@@ -522,32 +522,37 @@ fn depth_is_refused_before_it_takes_the_stack() {
     thread.join().expect("it does not overflow");
 }
 
+/// Makes the changes of the seeds, and checks that what verifies reads back as the same. Returns the counts.
+fn forged_without_findings(mut forge: fuzz::Forge<'_>, seeds: impl IntoIterator<Item = u64>) -> fuzz::Counts {
+    let (mut counts, mut found) = (fuzz::Counts::default(), Vec::new());
+    for seed in seeds {
+        let outcome = forge.outcome(seed);
+        counts.add(&outcome);
+        if let fuzz::Outcome::Bad(finding) = &outcome {
+            found.push(forge.report(seed, finding));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    counts
+}
+
 /// Tests the property itself on a few random changes; `forge` makes any number of changes.
 #[test]
 fn whatever_verifies_reads_back_as_the_same_module() {
     let manifest = Manifest::load(&root().join("passes.toml")).expect("the default manifest");
     let engine = Engine::new(&manifest).expect("the standard plugins");
-    let (counts, found) = (Mutex::new(fuzz::Counts::default()), Mutex::new(Vec::new()));
+    let counts = Mutex::new(fuzz::Counts::default());
     std::thread::scope(|scope| {
         for part in 0..4u64 {
-            let (engine, counts, found) = (&engine, &counts, &found);
+            let (engine, counts) = (&engine, &counts);
             scope.spawn(move || {
-                let mut forge = fuzz::Forge::new(engine);
-                let mut own = fuzz::Counts::default();
-                for seed in (0..4_096).map(|i| part << 32 | i) {
-                    let outcome = forge.outcome(seed);
-                    own.add(&outcome);
-                    if let fuzz::Outcome::Bad(finding) = &outcome {
-                        found.lock().expect("no panic").push(forge.report(seed, finding));
-                    }
-                }
+                let own = forged_without_findings(fuzz::Forge::new(engine), (0..4_096).map(|i| part << 32 | i));
                 let mut all = counts.lock().expect("no panic");
                 *all = all.plus(&own);
             });
         }
     });
-    let (counts, found) = (counts.into_inner().expect("no panic"), found.into_inner().expect("no panic"));
-    assert!(found.is_empty(), "{}", found.join("\n"));
+    let counts = counts.into_inner().expect("no panic");
     assert!(counts.sealed > 4_000 && counts.verified > 2_000, "{counts:?}");
 }
 
@@ -560,17 +565,7 @@ fn prim_funcs_of_usual_form_read_back_as_the_same_function() {
     let unusual: Vec<&str> =
         functions.iter().filter(|(_, body)| !is_plain_prim_func(body)).map(|(name, _)| *name).collect();
     assert!(functions.len() >= 8 && unusual.is_empty(), "{} functions, of them unusual: {unusual:?}", functions.len());
-    let mut forge = fuzz::Forge::of(&script::NoOps, given);
-    let mut counts = fuzz::Counts::default();
-    let mut found = Vec::new();
-    for seed in 0..8_192 {
-        let outcome = forge.outcome(seed);
-        counts.add(&outcome);
-        if let fuzz::Outcome::Bad(finding) = &outcome {
-            found.push(forge.report(seed, finding));
-        }
-    }
-    assert!(found.is_empty(), "{}", found.join("\n"));
+    let counts = forged_without_findings(fuzz::Forge::of(&script::NoOps, given), 0..8_192);
     assert!(counts.plain > 800, "{counts:?}");
 }
 
@@ -607,17 +602,7 @@ class Module:
     let manifest = Manifest::load(&root().join("passes.toml")).expect("the default manifest");
     let engine = Engine::new(&manifest).expect("the standard plugins");
     let given = script::read(TEXT, &engine).unwrap_or_else(|error| panic!("{error}"));
-    let mut forge = fuzz::Forge::of(&engine, vec![given]);
-    let mut counts = fuzz::Counts::default();
-    let mut found = Vec::new();
-    for seed in 0..8_192 {
-        let outcome = forge.outcome(seed);
-        counts.add(&outcome);
-        if let fuzz::Outcome::Bad(finding) = &outcome {
-            found.push(forge.report(seed, finding));
-        }
-    }
-    assert!(found.is_empty(), "{}", found.join("\n"));
+    let counts = forged_without_findings(fuzz::Forge::of(&engine, vec![given]), 0..8_192);
     assert!(counts.verified > 1_000, "{counts:?}");
 }
 
