@@ -223,25 +223,29 @@ fn lrn<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (alpha, beta, bias) = (n.float("alpha", 0.0001)?, n.float("beta", 0.75)?, n.float("bias", 1.0)?);
     let rank = x.dims_from(2)?.len();
     let squares = cx.mul(&x, &x)?;
-    if matches!(rank, 3 | 4) && x.dtype() == DType::F32 {
-        let mean = mean_along_channels(cx, &squares, size)?;
-        let base = cx.add_s(&cx.mul_s(&mean, alpha)?, bias)?;
-        return cx.div(&x, &cx.bin("power", &base, &cx.scalar(beta, x.dtype())?)?);
-    }
+    let scaled = match matches!(rank, 3 | 4) && x.dtype() == DType::F32 {
+        true => cx.mul_s(&mean_along_channels(cx, &squares, size)?, alpha)?,
+        false => {
+            let sum = sum_along_channels(cx, squares, size)?;
+            cx.mul_s(&sum, alpha / size as f64)?
+        }
+    };
+    cx.div(&x, &cx.bin("power", &cx.add_s(&scaled, bias)?, &cx.scalar(beta, x.dtype())?)?)
+}
+
+/// Returns the sum of each window of `size` channels, in which missing channels count as zeros.
+fn sum_along_channels<'a>(cx: &mut Cx<'a>, x: T, size: i64) -> Res<T> {
+    let (rank, channels, zero) = (x.rank()?, x.dim(1)?, cx.scalar(0.0, x.dtype())?);
     let (mut before, mut after) = (vec![Dim::Int(0); rank], vec![Dim::Int(0); rank]);
     before[1] = Dim::Int((size - 1) / 2);
     after[1] = Dim::Int(size - 1 - (size - 1) / 2);
-    let zero = cx.scalar(0.0, x.dtype())?;
-    let wide = padded(cx, squares, &before, &after, "constant", &zero)?;
-    let channels = x.dim(1)?;
+    let wide = padded(cx, x, &before, &after, "constant", &zero)?;
     let mut sum: Option<T> = None;
     for at in 0..size {
         let part = cx.range(&wide, 1, Dim::Int(at), known::add(&channels, &Dim::Int(at)))?;
         sum = Some(if let Some(sum) = sum { cx.add(&sum, &part)? } else { part });
     }
-    let sum = sum.ok_or("no channels")?;
-    let base = cx.add_s(&cx.mul_s(&sum, alpha / size as f64)?, bias)?;
-    cx.div(&x, &cx.bin("power", &base, &cx.scalar(beta, x.dtype())?)?)
+    sum.ok_or_else(|| "no channels".to_string())
 }
 
 /// Returns the mean of each window of `size` channels, in which missing channels count as zeros: pooling over the channels,
