@@ -346,7 +346,7 @@ fn iterations() -> (Vec<u8>, Vec<u8>) {
     (looped, scanned)
 }
 
-/// A loop that ends when data says so, whose results have a length that only the run determines, and a scan over an axis of
+/// Tests a loop whose end depends on data, so that the length of its results is known only at run time, and a scan over an axis of
 /// symbolic length.
 #[test]
 fn iterations_that_depend_on_data() {

@@ -8,15 +8,17 @@ use crate::known::{Elem, Known, same};
 use crate::proto;
 use crate::value::{Item, Res, T};
 use plugin_api::arith::substitute;
-use plugin_api::names::identifier;
+use plugin_api::names::{FreshNames, identifier};
 use plugin_api::prelude::*;
+use plugin_api::tvm::{BlockBuilder, FunctionBuilder};
+use plugin_api::typing::operators::Infer;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Maximum number of attempts to find types of carried values that do not change from one iteration to the next.
 const ATTEMPTS: usize = 4;
 
-/// What the functions of loops need of the module under construction.
+/// The module under construction, to which the functions of loops are added.
 pub(crate) struct Functions<'a> {
     module: &'a BlockBuilder<'a>,
     infer: &'a dyn Infer,
@@ -37,12 +39,12 @@ pub(crate) struct Rest<'a> {
     pub(crate) round: i64,
     /// The number of iterations, if it is limited.
     pub(crate) most: Option<T>,
-    /// The condition of the next iteration; `None` if the loop has no condition.
+    /// The condition of the next iteration; `None` if the loop lacks one.
     pub(crate) cond: Option<T>,
     pub(crate) carried: Vec<T>,
     /// The scanned results of earlier iterations, one list for each result.
     pub(crate) scans: Vec<Vec<T>>,
-    /// The tensors from which each iteration takes a part, with the axis and true if it goes backward.
+    /// The scanned tensors, with their axes, and true for those that are scanned backward. Each iteration takes one part.
     pub(crate) scanned: Vec<(T, usize, bool)>,
 }
 
@@ -106,10 +108,10 @@ pub(crate) fn read<'a>(cx: &mut Cx<'a>, rest: Rest<'a>) -> Res<(Vec<T>, Vec<T>)>
 
 /// Collects what the function gets from outside.
 fn signature<'a>(cx: &Cx<'a>, rest: &Rest<'a>) -> Res<Signature<'a>> {
-    let given: Vec<&str> = rest.body.input.iter().map(|input| input.name.as_str()).collect();
+    let mut seen: HashSet<&str> = rest.body.input.iter().map(|input| input.name.as_str()).collect();
     let mut captured: Vec<(&'a str, T)> = Vec::new();
     for name in crate::graph::used_in(rest.body) {
-        if given.contains(&name) || captured.iter().any(|(other, _)| *other == name) {
+        if !seen.insert(name) {
             continue;
         }
         if let Some(item) = cx.scopes.find(name) {
@@ -144,10 +146,14 @@ fn typed(x: &T) -> Res<Typed> {
     if x.narrow().is_some() {
         return Err("a value of a narrow type changes in its iterations; insert a Cast".to_string());
     }
-    Ok(Typed { dtype: x.dtype(), dims: x.dims()?.into_iter().map(Some).collect() })
+    Typed::of(x)
 }
 
 impl Typed {
+    fn of(x: &T) -> Res<Typed> {
+        Ok(Typed { dtype: x.dtype(), dims: x.dims()?.into_iter().map(Some).collect() })
+    }
+
     /// Returns the type in a function with these symbols. Sizes that change become new symbols.
     fn inside(
         &self,
@@ -172,6 +178,12 @@ impl Typed {
     }
 }
 
+/// Returns the symbols of one list, mapped to the dimensions of another.
+fn renaming(from: &[Dim], to: &[Dim]) -> HashMap<u32, Dim> {
+    let symbols = from.iter().zip(to);
+    symbols.filter_map(|(from, to)| if let Dim::Var(sym) = from { Some((sym.id, to.clone())) } else { None }).collect()
+}
+
 fn mapped(dim: &Dim, symbols: &HashMap<u32, Dim>) -> Dim {
     substitute(dim, &|sym| symbols.get(&sym.id).cloned())
 }
@@ -194,8 +206,7 @@ fn constant(x: &T, symbols: &HashMap<u32, Dim>) -> Option<T> {
 /// Adds the parameters to a function.
 fn enter(b: &FunctionBuilder<'_, '_>, names: &mut FreshNames, signature: &Signature<'_>) -> Res<Entered> {
     let sizes: Vec<Dim> = signature.sizes.iter().map(|_| b.sym(&names.fresh("n"))).collect();
-    let ids = signature.sizes.iter().filter_map(|dim| if let Dim::Var(sym) = dim { Some(sym.id) } else { None });
-    let symbols: HashMap<u32, Dim> = ids.zip(sizes.iter().cloned()).collect();
+    let symbols = renaming(&signature.sizes, &sizes);
     let mut params = Vec::new();
     if !sizes.is_empty() {
         params.push(b.param(&names.fresh("sizes"), Type::shape(sizes.clone())));
@@ -211,8 +222,7 @@ fn enter(b: &FunctionBuilder<'_, '_>, names: &mut FreshNames, signature: &Signat
         if let Some(constant) = constant(x, &symbols) {
             return Ok(constant);
         }
-        let own = Typed { dtype: x.dtype(), dims: x.dims()?.into_iter().map(Some).collect() };
-        let inside = param(name, &own)?;
+        let inside = param(name, &Typed::of(x)?)?;
         Ok(if let Some(narrow) = x.narrow() { inside.with_narrow(narrow) } else { inside })
     };
     let round = param("iteration", &Typed { dtype: DType::I64, dims: Vec::new() })?;
@@ -286,12 +296,7 @@ fn settle<'a>(cx: &mut Cx<'a>, rest: &Rest<'a>, signature: &mut Signature<'a>) -
 
 /// Returns the type of a value of the function, with symbols of the calling function.
 fn outer_type(x: &T, signature: &Signature<'_>, entered: &Entered) -> Res<Typed> {
-    let outer: HashMap<u32, Dim> = entered
-        .sizes
-        .iter()
-        .zip(&signature.sizes)
-        .filter_map(|(inside, outer)| if let Dim::Var(sym) = inside { Some((sym.id, outer.clone())) } else { None })
-        .collect();
+    let outer = renaming(&entered.sizes, &signature.sizes);
     let known = |dim: &Dim| {
         let mut all = true;
         dim.vars(&mut |sym| all &= outer.contains_key(&sym.id));
