@@ -1,7 +1,15 @@
 //! Runs loops on threads. The caller executes a share of each loop. The other threads keep polling for work for a
 //! while, because waking a thread takes longer than many loops.
+//!
+//! The caller never waits for a thread that has not begun: it executes all parts that no other thread has taken, closes
+//! the loop, and waits only for threads inside. If the system interrupts one of the threads inside, such as for another
+//! process, the caller executes its loops alone for a while ([`Restraint`]).
 
-use rayon::{Scope, ThreadPool, ThreadPoolBuilder};
+mod restraint;
+
+use restraint::{Lap, Restraint};
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
@@ -16,6 +24,7 @@ pub(crate) struct Threads {
     looking: AtomicUsize,
     /// Number of started loops.
     loops: AtomicU64,
+    restraint: Restraint,
     /// The pool for callers outside any pool.
     beside: Beside,
 }
@@ -60,13 +69,6 @@ enum Helpers {
 }
 
 impl Helpers {
-    fn scope<'s, R>(&self, op: impl FnOnce(&Scope<'s>) -> R) -> R {
-        match self {
-            Helpers::Own => rayon::in_place_scope(op),
-            Helpers::Beside(pool) => pool.in_place_scope(op),
-        }
-    }
-
     fn spawn(&self, op: impl FnOnce() + Send + 'static) {
         match self {
             Helpers::Own => rayon::spawn(op),
@@ -75,10 +77,77 @@ impl Helpers {
     }
 }
 
+/// A loop that other threads can join until its caller closes it. It outlives the call, because a thread that comes
+/// late still finds out that it is closed.
+struct Open {
+    /// Number of threads inside, and `CLOSED` when no more threads can join.
+    inside: AtomicUsize,
+    /// The share of one thread, and its data. Both are used only by threads inside.
+    share: unsafe fn(*const (), usize),
+    data: *const (),
+}
+
+const CLOSED: usize = 1 << (usize::BITS - 1);
+
+// SAFETY: `data` points to a `Sync` value, and `Open::new` requires that it lives until the loop is closed.
+unsafe impl Send for Open {}
+// SAFETY: as above.
+unsafe impl Sync for Open {}
+
+impl Open {
+    /// # Safety
+    /// `close` must be called on the loop before `share` ends.
+    unsafe fn new<F: Fn(usize) + Sync>(share: &F) -> Open {
+        unsafe fn call<F: Fn(usize)>(data: *const (), thread: usize) {
+            // SAFETY: `Open::new` got a reference to this type, which is valid while a thread is inside.
+            unsafe { (*data.cast::<F>())(thread) }
+        }
+        Open { inside: AtomicUsize::new(0), share: call::<F>, data: (&raw const *share).cast() }
+    }
+
+    /// Executes the share of a thread, unless the loop is closed.
+    fn join(&self, thread: usize) {
+        let one_more = |inside: usize| (inside & CLOSED == 0).then_some(inside + 1);
+        if self.inside.fetch_update(Ordering::Acquire, Ordering::Relaxed, one_more).is_ok() {
+            // SAFETY: the loop is not closed before this thread leaves.
+            unsafe { (self.share)(self.data, thread) };
+            self.inside.fetch_sub(1, Ordering::Release);
+        }
+    }
+
+    /// Lets no more threads join, and waits until all have left: first without giving up the processor, because waking
+    /// a thread takes long, but never for long, because the other thread may be waiting for this processor.
+    fn close(&self) {
+        let mut inside = self.inside.fetch_or(CLOSED, Ordering::AcqRel);
+        let since = Instant::now();
+        while inside & !CLOSED != 0 {
+            match since.elapsed() {
+                waited if waited < SPIN => (0..16).for_each(|_| std::hint::spin_loop()),
+                waited if waited < AWAKE => std::thread::yield_now(),
+                _ => std::thread::sleep(NAP),
+            }
+            inside = self.inside.load(Ordering::Acquire);
+        }
+    }
+}
+
+/// Closes a loop also when the caller's share panics.
+struct Closing<'o>(&'o Open);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 /// Number of parts per thread. With several parts, a slow thread can execute fewer of them.
 const PARTS: usize = 8;
 /// Time for which threads poll for work after the last loop.
 const AWAKE: Duration = Duration::from_micros(500);
+/// Time for which the caller of a loop waits without giving up the processor.
+const SPIN: Duration = Duration::from_micros(20);
+/// Time for which the caller sleeps after it has waited for `AWAKE`.
+const NAP: Duration = Duration::from_micros(50);
 
 thread_local! {
     /// True while this thread executes its share of a loop, waits for the others, or polls for work.
@@ -89,13 +158,28 @@ impl Default for Threads {
     fn default() -> Threads {
         // Determining the number of processors reads files, so it is cached.
         let most = std::thread::available_parallelism().map_or(1, usize::from) - 1;
-        Threads { most, looking: AtomicUsize::new(0), loops: AtomicU64::new(0), beside: Beside::default() }
+        Threads {
+            most,
+            looking: AtomicUsize::new(0),
+            loops: AtomicU64::new(0),
+            restraint: Restraint::default(),
+            beside: Beside::default(),
+        }
     }
 }
 
 impl Threads {
-    /// Returns the number of threads for a loop that this thread starts, and its helpers.
+    /// Returns the number of threads for a loop that this thread starts, and its helpers. The system grants no more
+    /// than `most` others.
     fn helpers(&self) -> (usize, Helpers) {
+        if self.most == 0 || self.restraint.holds() {
+            return (1, Helpers::Own);
+        }
+        let (threads, helpers) = self.all_helpers();
+        (threads.min(self.most + 1), helpers)
+    }
+
+    fn all_helpers(&self) -> (usize, Helpers) {
         if rayon::current_thread_index().is_some() {
             return (rayon::current_num_threads(), Helpers::Own);
         }
@@ -117,10 +201,15 @@ impl Threads {
         let threads = threads.min(parts);
         let taken: Vec<AtomicBool> = (0..parts).map(|_| AtomicBool::new(false)).collect();
         let (stop, result) = (AtomicBool::new(false), Mutex::new(None));
+        let shortest = AtomicU64::new(u64::MAX);
         let share = |thread: usize| {
             let first = thread * parts / threads;
             let mut order = (first..parts).chain(0..first);
+            let mut lap = Lap::default();
             let mut next = || {
+                if threads > 1 && lap.is_interrupted(&shortest) {
+                    self.restraint.begin();
+                }
                 let part = order.find(|part| !taken[*part].swap(true, Ordering::Relaxed))?;
                 let bound = |part: usize| (extent as u128 * part as u128 / parts as u128) as usize;
                 (!stop.load(Ordering::Relaxed)).then(|| (bound(part), bound(part + 1)))
@@ -130,24 +219,19 @@ impl Threads {
                 result.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(ended);
             }
         };
-        let (share, ended) = (&share, &AtomicUsize::new(0));
         match threads {
             0 => {}
             1 => share(0),
             _ => self.awake(&helpers, threads - 1, || {
-                helpers.scope(|scope| {
-                    (1..threads).for_each(|thread| {
-                        scope.spawn(move |_| {
-                            share(thread);
-                            ended.fetch_add(1, Ordering::Release);
-                        });
-                    });
-                    share(0);
-                    look_until(|| ended.load(Ordering::Acquire) == threads - 1);
-                    // The pool marks a job as done slightly later; without the delay, the thread would sleep at the
-                    // end of the scope.
-                    (0..32).for_each(|_| std::hint::spin_loop());
+                // SAFETY: `Closing` closes the loop, and `share` ends later.
+                let open = Arc::new(unsafe { Open::new(&share) });
+                let closing = Closing(&open);
+                (1..threads).for_each(|thread| {
+                    let open = Arc::clone(&open);
+                    helpers.spawn(move || open.join(thread));
                 });
+                share(0);
+                drop(closing);
             }),
         }
         result.into_inner().unwrap_or_else(PoisonError::into_inner)
@@ -191,14 +275,6 @@ impl Threads {
     }
 }
 
-/// Polls a condition without sleeping, for at most `AWAKE`, because waking a thread takes long.
-fn look_until(is_so: impl Fn() -> bool) {
-    let since = Instant::now();
-    while !is_so() && since.elapsed() < AWAKE {
-        std::thread::yield_now();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,6 +312,32 @@ mod tests {
         let threads = Arc::new(Threads::default());
         pool.install(|| (0..10_000).for_each(|_| assert_eq!(counts(&threads, 8), [1; 8])));
         assert!(threads.looking.load(Ordering::Relaxed) <= 4);
+    }
+
+    #[test]
+    fn a_loop_does_not_wait_for_threads_that_do_something_else() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("threads");
+        let threads = Arc::new(Threads { most: 1, ..Threads::default() });
+        let (ends, ended) = std::sync::mpsc::channel();
+        pool.install(|| {
+            rayon::spawn(move || ended.recv().expect("a message"));
+            assert_eq!(counts(&threads, 64), [1; 64]);
+            ends.send(()).expect("a thread that waits for it");
+        });
+    }
+
+    #[test]
+    fn a_thread_that_comes_late_finds_the_loop_closed() {
+        let calls = AtomicUsize::new(0);
+        let share = |_: usize| {
+            calls.fetch_add(1, Ordering::Relaxed);
+        };
+        // SAFETY: the loop is closed below, and `share` lives longer.
+        let open = unsafe { Open::new(&share) };
+        open.join(1);
+        open.close();
+        open.join(2);
+        assert_eq!(calls.load(Ordering::Relaxed), 1);
     }
 
     #[test]
