@@ -228,6 +228,12 @@ const FRAGMENTS: &[&str] =
 /// Names of the parameters of the copies between a fragment and a buffer.
 const FRAGMENT_AND_BUFFER: &[&str] = &["fragment", "m", "n", "k", "index", "buffer_ptr", "stride", "layout"];
 
+/// Names of the parameters of the copies between a cooperative tensor and memory.
+const COOPERATIVE_COPY: &[&str] =
+    &["d", "index", "ptr", "stride", "rows", "cols", "transpose_matrix", "mma_M", "mma_N", "mma_K", "operand_role"];
+/// Names of the first parameters of the calls whose result becomes an item of a list.
+const ANY_LIST_CALL: &[&str] = &["list_handle", "index", "func_name"];
+
 /// The intrinsics, ordered by name.
 static TABLE: &[Intrinsic] = &[
     handle("TVMBackendAllocWorkspace").effects().takes(&[
@@ -248,8 +254,8 @@ static TABLE: &[Intrinsic] = &[
     truth("any_true"),
     handle("anylist_getitem").takes(&["list_handle", "index"]),
     int("anylist_resetitem").effects().takes(&["list_handle", "index"]),
-    int("anylist_setitem_call_cpacked").effects(),
-    int("anylist_setitem_call_packed").effects(),
+    int("anylist_setitem_call_cpacked").effects().takes(ANY_LIST_CALL),
+    int("anylist_setitem_call_packed").effects().takes(ANY_LIST_CALL),
     like("asin", 0).math_of(Math::Asin),
     like("asinh", 0).math_of(Math::Asinh),
     int("assume").computes(Computes::Hint).kept().takes(&["cond"]),
@@ -279,9 +285,23 @@ static TABLE: &[Intrinsic] = &[
     int("clz").one(Unary::Clz),
     int("continue_loop").kept(),
     open("cooperative_tensor_fill").effects(),
-    open("cooperative_tensor_load").effects(),
-    open("cooperative_tensor_multiply_accumulate").effects(),
-    open("cooperative_tensor_store").effects(),
+    open("cooperative_tensor_load").effects().takes(COOPERATIVE_COPY),
+    open("cooperative_tensor_multiply_accumulate").effects().takes(&[
+        "d",
+        "index_d",
+        "a",
+        "index_a",
+        "b",
+        "index_b",
+        "c",
+        "index_c",
+        "M",
+        "N",
+        "K",
+        "transpose_a",
+        "transpose_b",
+    ]),
+    open("cooperative_tensor_store").effects().takes(COOPERATIVE_COPY),
     like("copysign", 0).two(Binary::CopySign),
     like("cos", 0).math_of(Math::Cos).lanes(),
     like("cosh", 0).math_of(Math::Cosh).lanes(),
@@ -309,7 +329,7 @@ static TABLE: &[Intrinsic] = &[
     like("handle_add_byte_offset", 0).takes(&["handle", "offset"]),
     like("hypot", 0).two(Binary::Hypot),
     like("if_then_else", 1).computes(Computes::Choice),
-    int("ignore_loop_partition").computes(Computes::Argument).takes(&["predicate"]),
+    truth("ignore_loop_partition").computes(Computes::Argument).takes(&["predicate"]),
     truth("isfinite").one(Unary::IsFinite),
     truth("isinf").one(Unary::IsInf),
     truth("isnan").one(Unary::IsNan),
@@ -394,7 +414,7 @@ static TABLE: &[Intrinsic] = &[
     handle("tvm_stack_make_array").effects(),
     handle("tvm_stack_make_shape").effects(),
     int("tvm_static_handle").kept(),
-    int("tvm_storage_sync").effects().takes(&["storage_scope"]),
+    int("tvm_storage_sync").effects().takes(&["storage_scope", "is_load", "num_blocks"]),
     open("tvm_store_matrix_sync").effects().takes(FRAGMENT_AND_BUFFER),
     last("tvm_struct_get").takes(&["arr", "index", "field", "dtype"]),
     int("tvm_struct_set").effects().takes(&["arr", "index", "field", "value"]),
@@ -406,7 +426,7 @@ static TABLE: &[Intrinsic] = &[
     like("tvm_warp_shuffle", 1).effects().takes(&["mask", "value", "warp_id", "width", "warp_size"]),
     like("tvm_warp_shuffle_down", 1).effects().takes(&["mask", "value", "offset", "width", "warp_size"]),
     like("tvm_warp_shuffle_up", 1).effects().takes(&["mask", "value", "offset", "width", "warp_size"]),
-    like("tvm_warp_shuffle_xor", 1).effects(),
+    like("tvm_warp_shuffle_xor", 1).effects().takes(&["mask", "value", "lane_mask", "width", "warp_size"]),
     first("type_annotation").computes(Computes::Hint),
     int("undef").computes(Computes::Hint),
     first("vectorcombine").takes(&["dtype", "vec1", "vec2"]),

@@ -42,6 +42,18 @@ pub(crate) fn keyword<'c>(call: &'c ExprCall, name: &str) -> Option<&'c Expr> {
     keywords.iter().find(|k| k.arg.as_ref().is_some_and(|arg| arg.as_str() == name)).map(|k| &k.value)
 }
 
+/// Returns all arguments of a call, given by position or by name.
+pub(crate) fn in_order<'c, const N: usize>(call: &'c ExprCall, name: &str, names: [&str; N]) -> Read<[&'c Expr; N]> {
+    let usage = format!("{name}({})", names.join(", "));
+    accept(call, N, &names, &usage)?;
+    let argument = |(at, name): (usize, &&str)| call.arguments.args.get(at).or_else(|| keyword(call, name));
+    let given: Vec<_> = names.iter().enumerate().filter_map(argument).collect();
+    let n_given = given.len();
+    given
+        .try_into()
+        .map_err(|_| Diagnostic::new(span(call), format!("{name} takes {N} arguments, found {n_given}")).help(usage))
+}
+
 /// Rejects arguments that a call does not accept, so that none is ignored.
 pub(crate) fn accept(call: &ExprCall, positional: usize, names: &[&str], usage: &str) -> Read<()> {
     if let Some(extra) = call.arguments.args.get(positional) {

@@ -62,3 +62,8 @@ pub(super) fn named_op(name: &str) -> Option<PrimOp> {
         _ => return None,
     })
 }
+
+/// Returns TVM's names of the operands of an operation that `named_op` knows.
+pub(super) fn operands_of(name: &str) -> [&'static str; 2] {
+    if name.starts_with("shift_") || name.starts_with("bitwise_") { ["x", "y"] } else { ["a", "b"] }
+}

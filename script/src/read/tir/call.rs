@@ -1,7 +1,7 @@
 //! Reads TIR calls: calls with special syntax, intrinsics, reducers.
 
-use crate::read::arguments::{accept, accept_named, dtype_of, keyword, wide_int};
-use crate::read::ops::named_op;
+use crate::read::arguments::{accept, accept_named, dtype_of, in_order, keyword, wide_int};
+use crate::read::ops::{named_op, operands_of};
 use crate::read::tir::arith::one_of_type;
 use crate::read::tir::buffer::handle_type;
 use crate::read::tir::dtypes::{in_one_lane, lanes, scalar, times, typed, void_type, with_lanes};
@@ -138,13 +138,10 @@ impl<'a> TirReader<'a> {
             .collect()
     }
 
-    pub(super) fn values<const N: usize>(&mut self, call: &'a ExprCall, name: &str) -> Read<[E; N]> {
-        if call.arguments.args.len() != N || !call.arguments.keywords.is_empty() {
-            let message = format!("T.{name} takes {N} arguments, found {}", call.arguments.args.len());
-            return Err(Diagnostic::new(span(call), message));
-        }
+    /// Reads all arguments of a call, given by position or by name.
+    pub(super) fn values<const N: usize>(&mut self, call: &'a ExprCall, name: &str, names: [&str; N]) -> Read<[E; N]> {
         let mut found = [typed(self.imm(0, DType::I32), TypeId::NONE, DType::VOID); N];
-        for (slot, item) in found.iter_mut().zip(&call.arguments.args) {
+        for (slot, item) in found.iter_mut().zip(in_order(call, &format!("T.{name}"), names)?) {
             *slot = self.value(item)?;
         }
         Ok(found)
@@ -154,7 +151,7 @@ impl<'a> TirReader<'a> {
         let args = &call.arguments.args;
         if let Some(op) = named_op(name) {
             let from = self.b.n_nodes();
-            let [a, b] = self.values(call, name)?;
+            let [a, b] = self.values(call, name, operands_of(name))?;
             // A capitalized name is a TVM constructor, which does not convert.
             return if name.starts_with(char::is_uppercase) {
                 self.constructor(op, a, b, span(call))
@@ -172,35 +169,34 @@ impl<'a> TirReader<'a> {
         }
         match name {
             "Cast" => {
-                let [dtype, value] = &**args else {
-                    return Err(Diagnostic::new(span(call), "expected T.Cast(\"float32\", value)"));
-                };
+                let [dtype, value] = in_order(call, "T.Cast", ["dtype", "value"])?;
                 let (dtype, value) = (dtype_of(dtype)?, self.value(value)?);
                 same_lanes(value, dtype, span(call))?;
                 Ok(self.cast(value, dtype))
             }
             "Not" => {
-                let [a] = self.values(call, name)?;
+                let [a] = self.values(call, name, ["a"])?;
                 self.inverted(a, span(call))
             }
             "Select" => {
-                let [cond, a, b] = self.values(call, name)?;
+                let [cond, a, b] = self.values(call, name, ["condition", "true_value", "false_value"])?;
                 one_of_type(a, b, &span(call), || "the values of a Select".to_string())?;
                 Ok(self.node(NodeSpec::new(kind::SELECT), &[cond.v, a.v, b.v], a.dtype))
             }
             "ceildiv" | "min_value" | "max_value" | "infinity" | "cast" | "call_intrin" => self.helper(name, call),
             "Ramp" | "ramp" => {
-                let [base, stride, lanes] = self.values(call, name)?;
-                self.one_lane(base, &args[0])?;
-                self.one_lane(stride, &args[1])?;
-                let stride = self.converted(stride, base.dtype);
-                let count = self.lane_count(lanes, span(&args[2]))?;
+                let [base, stride, lanes] = in_order(call, &format!("T.{name}"), ["base", "stride", "lanes"])?;
+                let (base, stride) = (self.one_lane(base)?, self.one_lane(stride)?);
+                let (stride, at) = (self.converted(stride, base.dtype), span(lanes));
+                let lanes = self.value(lanes)?;
+                let count = self.lane_count(lanes, at)?;
                 Ok(self.node(NodeSpec::new(kind::RAMP), &[base.v, stride.v, lanes.v], with_lanes(base.dtype, count)))
             }
             "Broadcast" | "broadcast" => {
-                let [value, lanes] = self.values(call, name)?;
-                self.one_lane(value, &args[0])?;
-                let count = self.lane_count(lanes, span(&args[1]))?;
+                let [value, lanes] = in_order(call, &format!("T.{name}"), ["value", "lanes"])?;
+                let (value, at) = (self.one_lane(value)?, span(lanes));
+                let lanes = self.value(lanes)?;
+                let count = self.lane_count(lanes, at)?;
                 Ok(self.node(NodeSpec::new(kind::BROADCAST), &[value.v, lanes.v], with_lanes(value.dtype, count)))
             }
             "Shuffle" => self.shuffle(call),
@@ -211,11 +207,13 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    fn one_lane(&self, e: E, expr: &Expr) -> Read<()> {
+    /// Reads a value that must not be a vector.
+    fn one_lane(&mut self, expr: &'a Expr) -> Read<E> {
+        let e = self.value(expr)?;
         if e.dtype.is_known() && e.dtype.lanes() != 1 {
             return Err(Diagnostic::new(span(expr), format!("a vector needs one value, found {}", e.dtype)));
         }
-        Ok(())
+        Ok(e)
     }
 
     /// Reads `T.int64(1)`, `T.float32("inf")` or `T.bool(True)`; with any other expression, it is a
@@ -278,9 +276,7 @@ impl<'a> TirReader<'a> {
     }
 
     fn shuffle(&mut self, call: &'a ExprCall) -> Read<E> {
-        let [vectors, indices] = &*call.arguments.args else {
-            return Err(Diagnostic::new(span(call), "expected T.Shuffle([a, b], [0, 1])"));
-        };
+        let [vectors, indices] = in_order(call, "T.Shuffle", ["vectors", "indices"])?;
         let (vectors, indices) = (self.list(vectors)?, self.list(indices)?);
         let lanes = i32::try_from(indices.len()).unwrap_or(1);
         for pair in vectors.windows(2) {

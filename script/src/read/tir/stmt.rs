@@ -1,6 +1,6 @@
 //! Reads TIR statements.
 
-use crate::read::arguments::{accept, keyword, sym_declaration};
+use crate::read::arguments::{accept, in_order, keyword, sym_declaration};
 use crate::read::ops::binary_op;
 use crate::read::tir::arith::is_number;
 use crate::read::tir::dtypes::{times, typed};
@@ -340,9 +340,7 @@ impl<'a> TirReader<'a> {
     /// Reads `T.launch_thread("threadIdx.x", 8)`; opens the region.
     pub(super) fn launch(&mut self, call: &'a ExprCall, name: Option<&'a str>) -> Read<()> {
         let usage = "tx = T.launch_thread(\"threadIdx.x\", 8)";
-        let [tag, extent] = &*call.arguments.args else {
-            return Err(Diagnostic::new(span(call), "expected a thread tag and an extent").help(usage));
-        };
+        let [tag, extent] = in_order(call, "T.launch_thread", ["thread", "extent"])?;
         let extent = self.value(extent)?;
         match tag {
             Expr::StringLiteral(tag) => {

@@ -62,7 +62,7 @@ impl<'a> TirReader<'a> {
     /// Reads `T.ceildiv(a, b)` as `(a + b - 1) // b`.
     fn ceildiv(&mut self, call: &'a ExprCall) -> Read<E> {
         let (from, at) = (self.b.n_nodes(), span(call));
-        let [a, b] = self.values(call, "ceildiv")?;
+        let [a, b] = self.values(call, "ceildiv", ["lhs", "rhs"])?;
         let (a, b) = self.matched(a, b, &at)?;
         let sum = self.operator_function(PrimOp::Add, a, b, from, at.clone())?;
         let one = self.imm_of(1, DType::I32, Is::Value);
