@@ -19,7 +19,7 @@ pub(super) struct Facts {
     /// Bounds of other expressions.
     pub(super) atoms: Map<Id, Bounds>,
     /// Bounds of sums of several terms without a constant, with coprime coefficients.
-    pub(super) linear: Vec<Linear>,
+    pub(super) linear: Vec<Fact>,
     /// For each term, the positions in `linear` of the sums with that term.
     pub(super) with_term: Map<Id, Vec<usize>>,
     /// Conditions that are known to be true, or to be false.
@@ -34,7 +34,7 @@ impl Facts {
 }
 
 /// A sum and its bounds.
-pub(super) struct Linear {
+pub(super) struct Fact {
     pub(super) terms: Sum,
     pub(super) bounds: Bounds,
     /// The variable whose range implies the bounds. The range is known to be nonempty only where the variable is in scope.
@@ -102,9 +102,9 @@ impl Store {
 
     fn assume_sum(&mut self, sum: Sum, bounds: Bounds, of: Option<Id>) -> Option<()> {
         let g = sum.divisor().max(1);
-        let bounds = bounds.add(Bounds::exactly(sum.k).negate());
+        let bounds = bounds.add(Bounds::exactly(sum.constant).negate());
         let bounds = ceil_floor(bounds, g);
-        let terms = Sum { terms: sum.terms, k: 0 }.divide(g);
+        let terms = Sum { terms: sum.terms, constant: 0 }.divide(g);
         match terms.terms[..] {
             [] => {}
             [(id, c)] => {
@@ -116,7 +116,7 @@ impl Store {
             [(first, _), ..] => {
                 let facts = &mut self.facts;
                 let those = facts.with_term.get(&first).map_or(&[][..], Vec::as_slice);
-                let same = |fact: &Linear| fact.terms == terms && fact.of == of;
+                let same = |fact: &Fact| fact.terms == terms && fact.of == of;
                 if let Some(i) = those.iter().copied().find(|i| same(&facts.linear[*i])) {
                     let known = &mut facts.linear[i].bounds;
                     *known = known.intersect(bounds);
@@ -124,7 +124,7 @@ impl Store {
                     for (id, _) in &terms.terms {
                         facts.with_term.entry(*id).or_default().push(facts.linear.len());
                     }
-                    facts.linear.push(Linear { terms, bounds, of });
+                    facts.linear.push(Fact { terms, bounds, of });
                 }
             }
         }
@@ -138,7 +138,7 @@ impl Store {
         let var = self.at(x);
         let known = self.modular[x as usize];
         if var.op == prim::VAR && c % known.coeff.max(1) == 0 {
-            let rest = sum.k.checked_mul(-unit)?;
+            let rest = sum.constant.checked_mul(-unit)?;
             self.facts.vars.insert(var.a as u32, (self.bounds[x as usize], ModularSet::new(c, rest)));
         }
         Some(())

@@ -25,7 +25,7 @@ impl Store {
     /// one ([`is_nearer_to_0`]), if it is an atom, or if its bounds lie within the type.
     fn fits_where_one<'s>(&self, sum: &Sum, given: impl IntoIterator<Item = &'s Sum>, dtype: DType) -> bool {
         let follows = |given: &Sum| sum == given || is_nearer_to_0(sum, given);
-        let is_atom = matches!(sum.terms[..], [] | [(_, 1)]) && sum.k == 0;
+        let is_atom = matches!(sum.terms[..], [] | [(_, 1)]) && sum.constant == 0;
         is_atom || given.into_iter().any(follows) || self.is_within(sum, dtype) || self.is_of_dimensions(sum, dtype)
     }
 
@@ -51,7 +51,7 @@ impl Store {
     /// loaded values are arbitrary.
     fn is_of_dimensions(&self, sum: &Sum, dtype: DType) -> bool {
         let is_small = |(id, c): &(Id, i64)| c.unsigned_abs() <= MAX_MULTIPLE && self.is_dimension(*id);
-        dtype == DType::I64 && sum.k.unsigned_abs() < 1 << 61 && sum.terms.iter().all(is_small)
+        dtype == DType::I64 && sum.constant.unsigned_abs() < 1 << 61 && sum.terms.iter().all(is_small)
     }
 
     fn is_dimension(&self, id: Id) -> bool {
@@ -73,6 +73,6 @@ fn is_nearer_to_0(sum: &Sum, given: &Sum) -> bool {
     let towards_0 = |now: i64, was: i64| now.signum() * was.signum() >= 0 && now.unsigned_abs() <= was.unsigned_abs();
     // Without its constant, the multiple may not fit, but half of the multiple (or less) does.
     let half = towards_0(*c, *was) && c.unsigned_abs() <= was.unsigned_abs() / 2;
-    let multiple = if c == was { c.abs() == 1 || sum.k == given.k } else { half };
-    atom == of && multiple && towards_0(sum.k, given.k)
+    let multiple = if c == was { c.abs() == 1 || sum.constant == given.constant } else { half };
+    atom == of && multiple && towards_0(sum.constant, given.constant)
 }

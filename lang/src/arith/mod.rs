@@ -39,7 +39,7 @@ pub use analyzer::Analyzer;
 pub use bounds::Bounds;
 pub use form::Piece;
 pub use modular::ModularSet;
-pub use range::{IntSet, LinearForm};
+pub use range::IntSet;
 pub use to_dim::{
     FIRST_ATOM, atom_of, dtype_of, index_to_dim, index_to_dim_of_atoms, symbol_of, unused_symbol, value_of_atom,
 };

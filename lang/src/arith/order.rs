@@ -99,7 +99,7 @@ impl Store {
     fn extreme_of_rests(&mut self, mut op: u16, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
         let common = common(a, b);
         let (mut x, mut y) = (self.plus(a, &common, -1)?, self.plus(b, &common, -1)?);
-        let divisor = [x.divisor(), y.divisor(), x.k, y.k].iter().fold(0, |g, v| gcd(g, (*v).into()));
+        let divisor = [x.divisor(), y.divisor(), x.constant, y.constant].iter().fold(0, |g, v| gcd(g, (*v).into()));
         let mut factor = i64::try_from(divisor).ok()?.max(1);
         (x, y) = (x.divide(factor), y.divide(factor));
         if x.terms.iter().chain(&y.terms).all(|(_, c)| *c < 0) {
@@ -130,8 +130,8 @@ impl Store {
             .map(|parts| (parts, true))
             .or_else(|| self.is(atom, other).map(|parts| (parts, false)))?;
         for (part, left) in [(p, q), (q, p)] {
-            let part = self.sum_of(part).shift(a.k)?;
-            let left = self.sum_of(left).shift(a.k)?;
+            let part = self.sum_of(part).shift(a.constant)?;
+            let left = self.sum_of(left).shift(a.constant)?;
             let difference = if op == prim::MIN { self.plus(&part, b, -1)? } else { self.plus(b, &part, -1)? };
             // `b` is at least as extreme as `part`, so `part` can be dropped.
             if self.at_least_0(&difference) {
@@ -193,11 +193,11 @@ impl Store {
             return Some(known);
         }
         let (above, below) = less.terms.terms.iter().partition(|(_, c)| *c > 0);
-        let (above, below) = (Sum { terms: above, k: 0 }, Sum { terms: below, k: 0 }.scale(-1)?);
+        let (above, below) = (Sum { terms: above, constant: 0 }, Sum { terms: below, constant: 0 }.scale(-1)?);
         let (op, left, right) = if above.terms.is_empty() {
-            (prim::LE, Sum::int(1i64.checked_sub(less.u)?), below)
+            (prim::LE, Sum::constant(1i64.checked_sub(less.u)?), below)
         } else if below.terms.is_empty() {
-            (prim::LT, above, Sum::int(less.u))
+            (prim::LT, above, Sum::constant(less.u))
         } else if less.u == 1 {
             (prim::LE, above, below)
         } else if less.u >= 0 {
@@ -240,11 +240,11 @@ impl Store {
     /// and `d` divides `m`, the result is `a + x // d % (m // d) < 0`.
     fn less_of_parts(&mut self, sum: &Sum, given: &[Sum], dtype: DType) -> Option<Id> {
         let several = sum.terms.iter().filter(|(_, c)| c.abs() > 1);
-        let (n, d) = several.fold((0, gcd(0, sum.k.into())), |(n, d), (_, c)| (n + 1, gcd(d, (*c).into())));
+        let (n, d) = several.fold((0, gcd(0, sum.constant.into())), |(n, d), (_, c)| (n + 1, gcd(d, (*c).into())));
         let d = i64::try_from(d).ok().filter(|d| n > 0 && *d > 1)?;
         let (whole, mut rest) = sum.split(d);
-        rest.k = 0;
-        let whole = Sum { terms: whole.terms, k: sum.k }.divide(d);
+        rest.constant = 0;
+        let whole = Sum { terms: whole.terms, constant: sum.constant }.divide(d);
         let bounds = self.tight_bounds(&rest);
         let sum = match rest.terms[..] {
             [] => return None,
@@ -271,8 +271,8 @@ impl Store {
     /// Returns `sum < 0` in the form `T < u`.
     fn less(sum: &Sum) -> Option<Less> {
         let g = sum.divisor().max(1);
-        let terms = Sum { terms: sum.terms.clone(), k: 0 }.divide(g);
-        let u = -(i128::from(sum.k).div_euclid(g.into()));
+        let terms = Sum { terms: sum.terms.clone(), constant: 0 }.divide(g);
+        let u = -(i128::from(sum.constant).div_euclid(g.into()));
         Some(Less { terms, u: i64::try_from(u).ok()? })
     }
 
@@ -281,7 +281,7 @@ impl Store {
     fn equal_to_0(&mut self, op: u16, sum: Sum, given: &[Sum], dtype: DType) -> Option<Id> {
         let bounds = self.tight_bounds(&sum);
         let g = sum.divisor().max(1);
-        let never = !bounds.contains(0) || !self.sum_modular(&sum).contains(0) || sum.k % g != 0;
+        let never = !bounds.contains(0) || !self.sum_modular(&sum).contains(0) || sum.constant % g != 0;
         if never || bounds.constant() == Some(0) {
             return Some(self.truth(never == (op == prim::NE)));
         }
@@ -294,9 +294,9 @@ impl Store {
         }
         let sign = if sum.terms.first().is_some_and(|(_, c)| *c < 0) { -1 } else { 1 };
         let terms = sum.terms.iter().map(|(id, c)| (*id, c / g * sign)).collect();
-        let sum = Sum { terms, k: (sum.k / g).checked_mul(sign)? };
+        let sum = Sum { terms, constant: (sum.constant / g).checked_mul(sign)? };
         let (left, right) = sum.terms.iter().partition(|(_, c)| *c > 0);
-        let (left, right) = (Sum { terms: left, k: 0 }, Sum { terms: right, k: sum.k }.scale(-1)?);
+        let (left, right) = (Sum { terms: left, constant: 0 }, Sum { terms: right, constant: sum.constant }.scale(-1)?);
         let (left, right) = (self.build(&left, dtype)?, self.build(&right, dtype)?);
         Some(self.binary(op, DType::BOOL, left, right))
     }
@@ -449,12 +449,12 @@ impl Store {
 /// Returns the terms and the part of the constant that two sums share.
 fn common(a: &Sum, b: &Sum) -> Sum {
     let terms = a.terms.iter().filter(|term| b.terms.contains(term)).copied().collect();
-    let k = match (a.as_int(), b.as_int()) {
-        (Some(_), None) => b.k,
-        (None, Some(_)) => a.k,
-        _ if a.k.signum() != b.k.signum() => 0,
-        _ if a.k < 0 => a.k.max(b.k),
-        _ => a.k.min(b.k),
+    let constant = match (a.as_constant(), b.as_constant()) {
+        (Some(_), None) => b.constant,
+        (None, Some(_)) => a.constant,
+        _ if a.constant.signum() != b.constant.signum() => 0,
+        _ if a.constant < 0 => a.constant.max(b.constant),
+        _ => a.constant.min(b.constant),
     };
-    Sum { terms, k }
+    Sum { terms, constant }
 }

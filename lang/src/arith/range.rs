@@ -5,7 +5,7 @@ use super::store::{Id, Store, is_index};
 use super::sum::Sum;
 use crate::ir::records::prim;
 use crate::ir::{DType, Dim, Sym};
-use crate::scalar::PrimOp;
+use crate::scalar::{Linear, PrimOp};
 use std::collections::HashSet;
 
 /// Maximum depth to which nested variables and operations are expanded.
@@ -18,15 +18,6 @@ pub struct IntSet {
     pub min: Option<Dim>,
     /// An upper bound.
     pub max: Option<Dim>,
-}
-
-/// A linear form: `coeffs[i] * vars[i] + … + rest`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LinearForm {
-    /// The coefficient of each requested variable; 0 if it does not occur.
-    pub coeffs: Vec<Dim>,
-    /// The part without these variables.
-    pub rest: Dim,
 }
 
 impl Analyzer {
@@ -63,7 +54,7 @@ impl Analyzer {
             return None;
         }
         let sum = self.store().sum_of(id);
-        let mut out = Sum::int(sum.k);
+        let mut out = Sum::constant(sum.constant);
         for (term, c) in &sum.terms {
             let end = self.reach_term(*term, over, upper == (*c > 0), depth - 1)?;
             out = self.store().plus(&out, &end, *c)?;
@@ -137,20 +128,21 @@ impl Analyzer {
     fn constant_end(&mut self, id: Id, upper: bool) -> Option<Sum> {
         let bounds = self.bounds_of(id);
         let end = if upper { bounds.max } else { bounds.min };
-        (end != i64::MIN && end != i64::MAX).then(|| Sum::int(end))
+        (end != i64::MIN && end != i64::MAX).then(|| Sum::constant(end))
     }
 
-    /// Returns the expression as a sum of multiples of variables and a rest without these variables; `None` if that is impossible.
-    /// Coefficients may be symbolic, such as the strides of an access.
+    /// Returns the expression as a sum of multiples of variables, and a constant without these variables; `None` if that is impossible. Each
+    /// variable has a term, whose coefficient may be 0, or symbolic, such as the stride of an access.
     ///
     /// ```
     /// # use plugin_api::{arith::Analyzer, prelude::*, scalar::PrimOp};
     /// let [i, j, n] = [0, 1, 2].map(|id| Sym { id, dtype: DType::I64 });
     /// let row = Dim::binary(PrimOp::Mul, Dim::Var(i), Dim::Var(n));
     /// let form = Analyzer::new().linear_form(&Dim::binary(PrimOp::Add, row, Dim::Var(j)), &[i, j]).expect("linear");
-    /// assert_eq!((form.coeffs, form.rest), (vec![Dim::Var(n), Dim::Int(1)], Dim::Int(0)));
+    /// assert_eq!(form.terms, [(i, Dim::Var(n)), (j, Dim::Int(1))]);
+    /// assert_eq!(form.constant, Dim::Int(0));
     /// ```
-    pub fn linear_form(&mut self, dim: &Dim, vars: &[Sym]) -> Option<LinearForm> {
+    pub fn linear_form(&mut self, dim: &Dim, vars: &[Sym]) -> Option<Linear<Sym, Dim>> {
         self.refresh();
         let id = self.enter_simple(dim);
         let dtype = self.store().at(id).dtype;
@@ -158,8 +150,8 @@ impl Analyzer {
             return None;
         }
         let sum = self.store().sum_of(id);
-        let mut coeffs = vec![Sum::default(); vars.len()];
-        let mut rest = Sum::int(sum.k);
+        let mut coeffs = vec![Sum::constant(0); vars.len()];
+        let mut rest = Sum::constant(sum.constant);
         for (term, c) in &sum.terms {
             let store = self.store();
             let mut factors = store.factors(*term);
@@ -178,11 +170,11 @@ impl Analyzer {
             if factors.iter().any(|factor| store.speaks_of(*factor, vars)) {
                 return None;
             }
-            let by = if factors.is_empty() { Sum::int(1) } else { Sum::atom(store.product(factors, dtype)?) };
+            let by = if factors.is_empty() { Sum::constant(1) } else { Sum::atom(store.product(factors, dtype)?) };
             coeffs[which] = store.plus(&coeffs[which], &by, *c)?;
         }
-        let coeffs = coeffs.iter().map(|sum| self.leave_sum(sum, dtype)).collect::<Option<_>>()?;
-        Some(LinearForm { coeffs, rest: self.leave_sum(&rest, dtype)? })
+        let coeffs = vars.iter().zip(&coeffs).map(|(sym, sum)| Some((*sym, self.leave_sum(sum, dtype)?)));
+        Some(Linear { terms: coeffs.collect::<Option<_>>()?, constant: self.leave_sum(&rest, dtype)? })
     }
 
     fn leave_sum(&mut self, sum: &Sum, dtype: DType) -> Option<Dim> {

@@ -40,7 +40,7 @@ impl Store {
     }
 
     fn div(&mut self, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
-        match b.as_int() {
+        match b.as_constant() {
             Some(0) => None,
             Some(c) if c < 0 => self.div_const(&self.negative(a, dtype)?, c.checked_neg()?, dtype),
             Some(c) => self.div_const(a, c, dtype),
@@ -49,7 +49,7 @@ impl Store {
     }
 
     fn rem(&mut self, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
-        match b.as_int() {
+        match b.as_constant() {
             Some(0) => None,
             Some(c) if c < 0 => self.rem_const(&self.negative(a, dtype)?, c.checked_neg()?, dtype)?.scale(-1),
             Some(c) => self.rem_const(a, c, dtype),
@@ -90,10 +90,11 @@ impl Store {
     fn take_out(&self, sum: &Sum, c: i64, dtype: DType) -> (Sum, Sum) {
         let (whole, rest) = sum.split(c);
         let whole = whole.divide(c);
-        let by = |(q, k)| (Sum { k: q, ..whole.clone() }, Sum { k, ..rest.clone() });
-        let candidates = [(rest.k.div_euclid(c), rest.k.rem_euclid(c)), (rest.k / c, rest.k % c)];
+        let by = |(q, k)| (Sum { constant: q, ..whole.clone() }, Sum { constant: k, ..rest.clone() });
+        let candidates =
+            [(rest.constant.div_euclid(c), rest.constant.rem_euclid(c)), (rest.constant / c, rest.constant % c)];
         let fitting = candidates.into_iter().map(by).find(|(_, rest)| self.fits_where(rest, sum, dtype));
-        fitting.unwrap_or_else(|| (Sum::default(), sum.clone()))
+        fitting.unwrap_or_else(|| (Sum::constant(0), sum.clone()))
     }
 
     pub(super) fn div_const(&mut self, a: &Sum, c: i64, dtype: DType) -> Option<Sum> {
@@ -101,7 +102,7 @@ impl Store {
             return Some(a.clone());
         }
         if let Some(q) = self.block(a, c) {
-            return Some(Sum::int(q));
+            return Some(Sum::constant(q));
         }
         let (whole, rest) = self.take_out(a, c, dtype);
         let rest = self.div_rest(&rest, c, dtype)?;
@@ -110,10 +111,10 @@ impl Store {
 
     fn div_rest(&mut self, rest: &Sum, c: i64, dtype: DType) -> Option<Sum> {
         if rest.terms.is_empty() {
-            return Some(Sum::int(0));
+            return Some(Sum::constant(0));
         }
         if let Some(q) = self.block(rest, c) {
-            return Some(Sum::int(q));
+            return Some(Sum::constant(q));
         }
         let g = i64::try_from(gcd(rest.divisor().into(), c.into())).ok()?;
         if g > 1 {
@@ -127,7 +128,7 @@ impl Store {
         if let [(atom, 1)] = rest.terms[..] {
             // `((x // d) + k) // c` is `(x + k * d) // (d * c)`.
             if let Some((x, d)) = self.by_constant(atom, prim::FLOORDIV)
-                && let (Some(by), Some(k)) = (d.checked_mul(c), rest.k.checked_mul(d))
+                && let (Some(by), Some(k)) = (d.checked_mul(c), rest.constant.checked_mul(d))
                 && Bounds::of_dtype(dtype).contains(by)
                 && let inner = self.sum_of(x)
                 && let Some(x) = inner.clone().shift(k).filter(|x| self.fits_where(x, &inner, dtype))
@@ -136,7 +137,7 @@ impl Store {
             }
             // `(x % m) // c` is `(x // c) % (m / c)`.
             if let Some((x, m)) = self.by_constant(atom, prim::FLOORMOD)
-                && rest.k == 0
+                && rest.constant == 0
                 && m % c == 0
             {
                 let x = self.sum_of(x);
@@ -146,12 +147,12 @@ impl Store {
                 });
             }
         }
-        self.opaque(prim::FLOORDIV, rest, &Sum::int(c), dtype)
+        self.opaque(prim::FLOORDIV, rest, &Sum::constant(c), dtype)
     }
 
     pub(super) fn rem_const(&mut self, a: &Sum, c: i64, dtype: DType) -> Option<Sum> {
         if c == 1 {
-            return Some(Sum::int(0));
+            return Some(Sum::constant(0));
         }
         if let Some(q) = self.block(a, c) {
             return a.clone().shift(q.checked_mul(c)?.checked_neg()?);
@@ -160,14 +161,14 @@ impl Store {
         let rest = self.without_remainders(&rest, c, dtype)?;
         let set = self.sum_modular(&rest);
         if set.coeff % c == 0 {
-            return Some(Sum::int(set.base.rem_euclid(c)));
+            return Some(Sum::constant(set.base.rem_euclid(c)));
         }
         if let Some(out) = self.rem_of_parts(&rest, c, dtype) {
             return Some(out);
         }
         // The coefficients of least magnitude are chosen so that `x * 9` and `x` have the same remainder modulo 8.
         let least = |v: i64| if v.rem_euclid(c) > c / 2 { v.rem_euclid(c) - c } else { v.rem_euclid(c) };
-        let less = Sum { terms: rest.terms.iter().map(|(id, v)| (*id, least(*v))).collect(), k: rest.k };
+        let less = Sum { terms: rest.terms.iter().map(|(id, v)| (*id, least(*v))).collect(), constant: rest.constant };
         if less != rest
             && self.fits_where(&less, &rest, dtype)
             && let Some(out) = self.rem_of_parts(&less, c, dtype)
@@ -180,7 +181,7 @@ impl Store {
             *v = v.rem_euclid(c);
         }
         let kept = [kept, less].into_iter().find(|sum| self.fits_where(sum, &rest, dtype)).unwrap_or(rest);
-        self.opaque(prim::FLOORMOD, &kept, &Sum::int(c), dtype)
+        self.opaque(prim::FLOORMOD, &kept, &Sum::constant(c), dtype)
     }
 
     /// Returns the remainder of a sum that lies in one block or shares a divisor with `c`, or whose parts do so.
@@ -191,7 +192,7 @@ impl Store {
         let g = i64::try_from(gcd(rest.divisor().into(), c.into())).ok()?;
         if g > 1 {
             let inner = self.deeper(|store| store.rem_const(&rest.divide(g), c / g, dtype))?;
-            return inner.scale(g)?.shift(rest.k.rem_euclid(g));
+            return inner.scale(g)?.shift(rest.constant.rem_euclid(g));
         }
         for g in Store::divisors(rest, c) {
             if let Some((whole, small)) = self.parts_by(rest, g) {
@@ -204,7 +205,7 @@ impl Store {
 
     /// Removes inner remainders from a remainder modulo `c`: `(x % m) * k` is `x * k` if `c` divides `m * k`.
     fn without_remainders(&mut self, sum: &Sum, c: i64, dtype: DType) -> Option<Sum> {
-        let mut out = Sum::int(sum.k);
+        let mut out = Sum::constant(sum.constant);
         for (id, k) in &sum.terms {
             let inner = self.by_constant(*id, prim::FLOORMOD);
             out = match inner.filter(|(_, m)| i128::from(*m) * i128::from(*k) % i128::from(c) == 0) {
@@ -220,7 +221,7 @@ impl Store {
     /// Divides by a divisor that is not constant. The divisor is never 0.
     fn div_any(&mut self, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
         if let Some(q) = multiple(a, b) {
-            return Some(Sum::int(q));
+            return Some(Sum::constant(q));
         }
         let (whole, rest) = self.take_factor(a, b, dtype)?;
         if self.within(&rest, b) {
@@ -235,7 +236,7 @@ impl Store {
 
     fn rem_any(&mut self, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
         if multiple(a, b).is_some() {
-            return Some(Sum::int(0));
+            return Some(Sum::constant(0));
         }
         let (_, rest) = self.take_factor(a, b, dtype)?;
         match self.within(&rest, b) {
@@ -248,13 +249,14 @@ impl Store {
     /// Returns true if `0 <= a < b`.
     fn within(&mut self, a: &Sum, b: &Sum) -> bool {
         let below = self.plus(b, a, -1).and_then(|sum| sum.shift(-1));
-        a.terms.is_empty() && a.k == 0 || self.at_least_0(a) && below.is_some_and(|below| self.at_least_0(&below))
+        a.terms.is_empty() && a.constant == 0
+            || self.at_least_0(a) && below.is_some_and(|below| self.at_least_0(&below))
     }
 
     /// Splits the terms into those with the factor `by`, which is removed, and the others.
     fn take_factor(&mut self, a: &Sum, by: &Sum, dtype: DType) -> Option<(Sum, Sum)> {
-        let (mut whole, mut rest) = (Sum::default(), Sum::int(a.k));
-        let Some((product, k)) = by.as_term() else { return Some((whole, a.clone())) };
+        let (mut whole, mut rest) = (Sum::constant(0), Sum::constant(a.constant));
+        let Some((product, k)) = by.as_term().copied() else { return Some((whole, a.clone())) };
         let factors = self.factors(product);
         for (id, c) in &a.terms {
             let mut left = self.factors(*id);
@@ -300,33 +302,35 @@ impl Store {
         if let Some(q) = multiple(&x, &y).filter(|q| Bounds::of_dtype(dtype).contains(*q)) {
             return self.int(if op == prim::TRUNCDIV { q } else { 0 }, dtype);
         }
-        let out = y.as_int().filter(|c| *c > 0).and_then(|c| self.truncated_by(op, &x, c, dtype));
+        let out = y.as_constant().filter(|c| *c > 0).and_then(|c| self.truncated_by(op, &x, c, dtype));
         out.and_then(|sum| self.make(sum, dtype)).unwrap_or_else(|| self.binary(op, dtype, a, b))
     }
 
     fn truncated_by(&mut self, op: u16, x: &Sum, c: i64, dtype: DType) -> Option<Sum> {
         let bounds = self.sum_bounds(x);
         if bounds.min > -c && bounds.max < c {
-            return Some(if op == prim::TRUNCDIV { Sum::int(0) } else { x.clone() });
+            return Some(if op == prim::TRUNCDIV { Sum::constant(0) } else { x.clone() });
         }
         // A common divisor is factored out.
-        let g = i64::try_from([x.divisor(), x.k].iter().fold(c.into(), |g, v| gcd(g, (*v).into()))).ok()?;
+        let g = i64::try_from([x.divisor(), x.constant].iter().fold(c.into(), |g, v| gcd(g, (*v).into()))).ok()?;
         let (x, c) = (x.divide(g), c / g);
         let back = if op == prim::TRUNCDIV { 1 } else { g };
         if c == 1 {
-            return Some(if op == prim::TRUNCDIV { x } else { Sum::int(0) });
+            return Some(if op == prim::TRUNCDIV { x } else { Sum::constant(0) });
         }
-        if let Some((inner, d)) = x.as_term().filter(|(_, c)| *c == 1).and_then(|(id, _)| self.by_constant(id, op)) {
+        if let Some((inner, d)) =
+            x.as_term().copied().filter(|(_, c)| *c == 1).and_then(|(id, _)| self.by_constant(id, op))
+        {
             let whole = d.checked_mul(c).filter(|by| Bounds::of_dtype(dtype).contains(*by));
             match (op, whole) {
-                (prim::TRUNCDIV, Some(by)) => return self.opaque(op, &self.sum_of(inner), &Sum::int(by), dtype),
+                (prim::TRUNCDIV, Some(by)) => return self.opaque(op, &self.sum_of(inner), &Sum::constant(by), dtype),
                 (prim::TRUNCMOD, _) if d % c == 0 => {
-                    return self.opaque(op, &self.sum_of(inner), &Sum::int(c), dtype)?.scale(back);
+                    return self.opaque(op, &self.sum_of(inner), &Sum::constant(c), dtype)?.scale(back);
                 }
                 _ => {}
             }
         }
-        self.opaque(op, &x, &Sum::int(c), dtype)?.scale(back)
+        self.opaque(op, &x, &Sum::constant(c), dtype)?.scale(back)
     }
 }
 

@@ -68,8 +68,9 @@ impl Store {
     fn join_low(&mut self, rest: &Sum, q: i64, (x, lo, m): Split, dtype: DType) -> Option<Sum> {
         let part = self.sum_of(x);
         let low = self.rem_const(&part, lo, dtype)?;
-        let has =
-            |sum: &Sum, q: i64| sum.terms.iter().all(|(id, s)| s.checked_mul(q).is_some_and(|c| rest.coeff(*id) == c));
+        let has = |sum: &Sum, q: i64| {
+            sum.terms.iter().all(|(id, s)| s.checked_mul(q).is_some_and(|c| rest.coefficient(id) == c))
+        };
         if !low.terms.is_empty() && has(&low, q) {
             let whole = self.rem_of_part(part, lo, m, dtype)?;
             let rest = self.plus(rest, &low, q.checked_neg()?)?;
@@ -112,7 +113,7 @@ impl Store {
         for (quotient, n) in [(a, b), (b, a)] {
             let Some((x, _)) = self.is(quotient, prim::FLOORDIV).filter(|(_, by)| *by == n) else { continue };
             let low = self.binary(prim::FLOORMOD, dtype, x, n);
-            if sum.coeff(low) == p {
+            if sum.coefficient(&low) == p {
                 let rest = self.plus(sum, &Sum::atom(term), p.checked_neg()?)?;
                 let rest = self.plus(&rest, &Sum::atom(low), p.checked_neg()?)?;
                 return self.plus(&rest, &self.sum_of(x), p);

@@ -2,11 +2,12 @@
 //! does not distribute.
 
 use super::bounds::Bounds;
-use super::facts::Linear;
+use super::facts::Fact;
 use super::modular::{ModularSet, gcd};
 use super::store::{Id, Store, is_index};
 use crate::ir::DType;
 use crate::ir::records::prim;
+use crate::scalar::Linear;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -17,47 +18,18 @@ const MAX_TERMS: usize = 64;
 /// Maximum length of a product in canonical form.
 const MAX_FACTORS: usize = 32;
 
-/// A canonical sum: a constant, and terms in order. Each term is an atom or a product of atoms, with its coefficient.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sum {
-    pub(super) terms: Vec<(Id, i64)>,
-    pub(super) k: i64,
-}
+/// A canonical sum: each atom of the form is a product, and the terms are in the order of the products.
+pub(super) type Sum = Linear<Id>;
 
 impl Sum {
-    pub(super) fn int(k: i64) -> Sum {
-        Sum { terms: Vec::new(), k }
-    }
-
-    pub(super) fn atom(id: Id) -> Sum {
-        Sum { terms: vec![(id, 1)], k: 0 }
-    }
-
-    pub(super) fn as_int(&self) -> Option<i64> {
-        self.terms.is_empty().then_some(self.k)
-    }
-
-    /// Returns the term and its coefficient if the sum consists of a single term.
-    pub(super) fn as_term(&self) -> Option<(Id, i64)> {
-        (self.terms.len() == 1 && self.k == 0).then(|| self.terms[0])
-    }
-
-    pub(super) fn coeff(&self, term: Id) -> i64 {
-        self.terms.iter().find(|(id, _)| *id == term).map_or(0, |(_, c)| *c)
-    }
-
     pub(super) fn scale(&self, by: i64) -> Option<Sum> {
-        if by == 0 {
-            return Some(Sum::default());
-        }
+        let sum = self.clone().scaled(&by)?;
         // The least integer is not allowed as a coefficient, because its negation overflows.
-        let scaled = |c: &i64| c.checked_mul(by).filter(|c| *c != i64::MIN);
-        let terms = self.terms.iter().map(|(id, c)| Some((*id, scaled(c)?))).collect::<Option<_>>()?;
-        Some(Sum { terms, k: self.k.checked_mul(by)? })
+        sum.terms.iter().all(|(_, c)| *c != i64::MIN).then_some(sum)
     }
 
     pub(super) fn shift(mut self, by: i64) -> Option<Sum> {
-        self.k = self.k.checked_add(by)?;
+        self.constant = self.constant.checked_add(by)?;
         Some(self)
     }
 
@@ -66,8 +38,8 @@ impl Sum {
     pub(super) fn fits(&self, dtype: DType) -> bool {
         let range = Bounds::of_dtype(dtype);
         let fits = |c: i64| range.contains(c) && c.checked_neg().is_some_and(|c| range.contains(c));
-        let alone = self.terms.is_empty() && self.k != i64::MIN && range.contains(self.k);
-        alone || fits(self.k) && self.terms.iter().all(|(_, c)| fits(*c))
+        let alone = self.terms.is_empty() && self.constant != i64::MIN && range.contains(self.constant);
+        alone || fits(self.constant) && self.terms.iter().all(|(_, c)| fits(*c))
     }
 
     /// Returns the greatest common divisor of the coefficients, without the constant; 0 if there are none.
@@ -78,13 +50,13 @@ impl Sum {
 
     /// Divides the coefficients and the constant by a common divisor of the coefficients; the constant is rounded down.
     pub(super) fn divide(&self, by: i64) -> Sum {
-        Sum { terms: self.terms.iter().map(|(id, c)| (*id, c / by)).collect(), k: self.k.div_euclid(by) }
+        Sum { terms: self.terms.iter().map(|(id, c)| (*id, c / by)).collect(), constant: self.constant.div_euclid(by) }
     }
 
     /// Splits the terms into those whose coefficients are multiples of `by`, and the other terms with the constant.
     pub(super) fn split(&self, by: i64) -> (Sum, Sum) {
         let (whole, rest) = self.terms.iter().partition(|(_, c)| c % by == 0);
-        (Sum { terms: whole, k: 0 }, Sum { terms: rest, k: self.k })
+        (Sum { terms: whole, constant: 0 }, Sum { terms: rest, constant: self.constant })
     }
 }
 
@@ -92,7 +64,7 @@ impl Store {
     /// Returns the canonical expression as a sum. If 64 bits do not suffice, the sum is a single atom.
     pub(super) fn sum_of(&self, id: Id) -> Sum {
         match self.as_int(id) {
-            Some(k) if Bounds::of_dtype(self.at(id).dtype).contains(k) => Sum::int(k),
+            Some(k) if Bounds::of_dtype(self.at(id).dtype).contains(k) => Sum::constant(k),
             // The greater half of the unsigned 64-bit range would be negative here.
             Some(_) => Sum::atom(id),
             None => self.flatten(id, |_| None).unwrap_or_else(|| Sum::atom(id)),
@@ -121,7 +93,7 @@ impl Store {
                 _ => terms.push((id, c)),
             }
         }
-        self.tidy(Sum { terms, k })
+        self.tidy(Sum { terms, constant: k })
     }
 
     /// Sorts the terms and merges equal ones.
@@ -139,7 +111,7 @@ impl Store {
             return None;
         }
         out.sort_by(|a, b| self.compare_terms(a.0, b.0));
-        Some(Sum { terms: out, k: sum.k })
+        Some(Sum { terms: out, constant: sum.constant })
     }
 
     /// Returns the atoms of a product, in order.
@@ -176,7 +148,7 @@ impl Store {
     }
 
     pub(super) fn plus(&self, a: &Sum, b: &Sum, by: i64) -> Option<Sum> {
-        let mut sum = Sum { terms: a.terms.clone(), k: a.k.checked_add(b.k.checked_mul(by)?)? };
+        let mut sum = Sum { terms: a.terms.clone(), constant: a.constant.checked_add(b.constant.checked_mul(by)?)? };
         for (id, c) in &b.terms {
             sum.terms.push((*id, c.checked_mul(by)?));
         }
@@ -184,7 +156,7 @@ impl Store {
     }
 
     pub(super) fn times(&mut self, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
-        match (a.as_int(), b.as_int()) {
+        match (a.as_constant(), b.as_constant()) {
             (Some(by), _) => return b.scale(by),
             (_, Some(by)) => return a.scale(by),
             _ => {}
@@ -192,16 +164,16 @@ impl Store {
         if (a.terms.len() + 1) * (b.terms.len() + 1) > MAX_TERMS {
             return None;
         }
-        let mut out = Sum::int(a.k.checked_mul(b.k)?);
+        let mut out = Sum::constant(a.constant.checked_mul(b.constant)?);
         for (x, c) in &a.terms {
             for (y, d) in &b.terms {
                 let atoms = [self.factors(*x), self.factors(*y)].concat();
                 out.terms.push((self.product(atoms, dtype)?, c.checked_mul(*d)?));
             }
-            out.terms.push((*x, c.checked_mul(b.k)?));
+            out.terms.push((*x, c.checked_mul(b.constant)?));
         }
         for (y, d) in &b.terms {
-            out.terms.push((*y, d.checked_mul(a.k)?));
+            out.terms.push((*y, d.checked_mul(a.constant)?));
         }
         self.tidy(out)
     }
@@ -214,7 +186,7 @@ impl Store {
         }
         let terms = self.grouped(&sum.terms, dtype)?;
         let first = terms.iter().position(|(_, c)| *c > 0);
-        let (mut out, mut k) = (None, sum.k);
+        let (mut out, mut k) = (None, sum.constant);
         if first.is_none() && k > 0 {
             out = Some(self.int(k, dtype));
             k = 0;
@@ -259,7 +231,7 @@ impl Store {
             }
             let sign = if part.iter().all(|(_, sign)| *sign < 0) { -1 } else { 1 };
             part.iter_mut().for_each(|(_, c)| *c *= sign);
-            out.push((self.build(&Sum { terms: part, k: 0 }, dtype)?, sign * c.abs()));
+            out.push((self.build(&Sum { terms: part, constant: 0 }, dtype)?, sign * c.abs()));
         }
         Some(out)
     }
@@ -279,7 +251,7 @@ impl Store {
 
     pub(super) fn terms_bounds(&self, sum: &Sum) -> Bounds {
         let terms = sum.terms.iter().map(|(id, c)| self.bounds[*id as usize].scale(*c));
-        super::store::tighten(terms.fold(Bounds::exactly(sum.k), Bounds::add), self.sum_modular(sum))
+        super::store::tighten(terms.fold(Bounds::exactly(sum.constant), Bounds::add), self.sum_modular(sum))
     }
 
     fn facts_bounds(&self, sum: &Sum, depth: u32) -> Bounds {
@@ -288,11 +260,11 @@ impl Store {
         for (id, of) in sum.terms.iter().filter(|_| depth > 0) {
             for fact in self.facts.with_term.get(id).into_iter().flatten() {
                 // A multiple of this fact cancels the term.
-                let Linear { terms, bounds: known, of: var } = &self.facts.linear[*fact];
-                if var.is_some_and(|var| sum.coeff(var) == 0) {
+                let Fact { terms, bounds: known, of: var } = &self.facts.linear[*fact];
+                if var.is_some_and(|var| sum.coefficient(&var) == 0) {
                     continue;
                 }
-                let c = terms.coeff(*id);
+                let c = terms.coefficient(id);
                 if of % c != 0 || tried.contains(&(*fact, of / c)) {
                     continue;
                 }
@@ -307,6 +279,6 @@ impl Store {
 
     pub(super) fn sum_modular(&self, sum: &Sum) -> ModularSet {
         let terms = sum.terms.iter().map(|(id, c)| self.modular[*id as usize].scale(*c));
-        terms.fold(ModularSet::exactly(sum.k), ModularSet::add)
+        terms.fold(ModularSet::exactly(sum.constant), ModularSet::add)
     }
 }

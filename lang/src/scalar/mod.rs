@@ -1,4 +1,4 @@
-//! The single home of data types, elements, operations and intrinsics.
+//! The single home of data types, elements, operations, intrinsics and linear forms.
 //!
 //! | to add | edit |
 //! |---|---|
@@ -15,6 +15,7 @@ mod element;
 mod format;
 mod half;
 mod intrinsic;
+mod linear;
 mod op;
 mod operation;
 
@@ -25,5 +26,6 @@ pub(crate) use element::{access, holds_all};
 pub use format::Format;
 pub use half::{Bf16, F16};
 pub use intrinsic::{Computes, DTypePlace, Effect, Intrinsic, ResultRule};
+pub use linear::{Coefficient, Linear, Split, ratio};
 pub use op::PrimOp;
 pub use operation::{Binary, Math, Unary};

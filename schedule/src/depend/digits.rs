@@ -13,7 +13,8 @@ pub(crate) struct Runs {
     pub(crate) extent: Option<i64>,
 }
 
-/// Indices rewritten without quotients and remainders of variables.
+/// Indices rewritten without quotients and remainders of variables. It contains the expressions of all indices, because a digit is
+/// determined by several of them together; [`Analyzer::linear_form`] returns the linear form of one.
 pub(crate) struct Digits {
     analyzer: Analyzer,
     dims: Vec<Dim>,
@@ -76,7 +77,7 @@ impl Digits {
         let syms: Vec<Sym> = self.digits.iter().map(|digit| digit.sym).collect();
         let form = self.analyzer.linear_form(&self.dims[dim], &syms)?;
         let mut terms = Vec::new();
-        for (at, coefficient) in form.coeffs.iter().enumerate() {
+        for (at, (_, coefficient)) in form.terms.iter().enumerate() {
             match coefficient.as_int()? {
                 0 => {}
                 _ if self.digits[at].extent == Some(1) => {}

@@ -23,7 +23,7 @@ impl Form<'_> {
             _ if self.store.is_linear(part) => None,
             _ => Some(self.store.simple[part as usize]).filter(|simple| *simple != NONE),
         });
-        let length = |sum: &Sum| sum.terms.len() + usize::from(sum.k != 0);
+        let length = |sum: &Sum| sum.terms.len() + usize::from(sum.constant != 0);
         let has_product = |sum: &Sum| sum.terms.iter().any(|(term, _)| self.store.is_kept_product(*term));
         match was {
             Some(was) if length(&was) < length(&canonical) => was,
@@ -82,7 +82,7 @@ impl Store {
         let sum = self.sum_of(self.simple[part as usize]);
         let is_extreme = |term: Id| matches!(self.at(term).op, prim::MIN | prim::MAX);
         (self.as_int(a).is_some() || self.as_int(b).is_some())
-            && sum.k != 0
+            && sum.constant != 0
             && matches!(sum.terms[..], [(term, _)] if is_extreme(term))
     }
 

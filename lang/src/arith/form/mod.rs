@@ -240,7 +240,7 @@ impl<'s> Form<'s> {
     fn order(&self, id: Id, todo: &mut Vec<Todo>) {
         let Node { op, dtype, a, b, .. } = self.store.at(id);
         let a = a as Id;
-        let number = |id: Id| self.store.as_int(id).is_some() || self.store.sum_of(id).k != 0;
+        let number = |id: Id| self.store.as_int(id).is_some() || self.store.sum_of(id).constant != 0;
         let (op, more_a, more_b) = match (op, self.was_strict(id)) {
             (prim::LT, Some(false)) if number(b) => (prim::LE, 0, -1),
             (prim::LT, Some(false)) if number(a) => (prim::LE, 1, 0),
@@ -319,7 +319,7 @@ impl<'s> Form<'s> {
     /// before smaller ones.
     fn terms(&self, id: Id, more: i64) -> Vec<(Option<Id>, i64)> {
         let sum = self.sum_as_it_was(id);
-        let k = sum.k.saturating_add(more);
+        let k = sum.constant.saturating_add(more);
         let mut terms = sum.terms;
         let (mut ranks, first) = (self.ranks(id), self.coefficients_as_they_were(id));
         terms.sort_by_cached_key(|(term, c)| {

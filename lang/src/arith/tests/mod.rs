@@ -244,8 +244,8 @@ proptest! {
     #[test]
     fn linear_forms_are_the_expression(dim in dims(), vars in proptest::array::uniform3(-20i64..40)) {
         if let (Some(form), Some(expected)) = (Analyzer::new().linear_form(&dim, &[sym(0), sym(1)]), value(&dim, &vars)) {
-            let [a, b] = [0, 1].map(|i| value(&form.coeffs[i], &vars).expect("a value") * vars[i]);
-            prop_assert_eq!(a + b + value(&form.rest, &vars).expect("a value"), expected);
+            let [a, b] = [0, 1].map(|i| value(&form.terms[i].1, &vars).expect("a value") * vars[i]);
+            prop_assert_eq!(a + b + value(&form.constant, &vars).expect("a value"), expected);
         }
     }
 }
