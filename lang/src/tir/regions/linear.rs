@@ -1,102 +1,88 @@
-//! Sums of products with integer coefficients, in TVM's written form: positive terms in their original order, then a positive number, then subtracted
-//! terms, and a negative number last.
+//! Linear forms as TVM writes them: positive terms in their original order, then a positive number, then subtracted terms, and a negative
+//! number last.
 
 pub use crate::arith::cast;
 use crate::arith::{Analyzer, of_one_type};
 use crate::ir::{DType, Dim, DimExpr};
-use crate::scalar::PrimOp;
+use crate::scalar::{self, Coefficient, PrimOp};
 
-/// A linear sum: `terms[i].1 * terms[i].0 + … + number`.
-#[derive(Clone, Debug, Default)]
-pub struct Linear {
-    /// Distinct terms, none of them a sum, with their coefficients.
-    pub terms: Vec<(Dim, i128)>,
-    /// The constant.
-    pub number: i128,
-}
+/// A linear form of an index. No atom is a sum or a multiple of an expression.
+pub type Linear = scalar::Linear<Dim, i128>;
 
 impl Linear {
-    /// Converts an expression to a sum. Matching quotients and remainders are joined into the original expression.
+    /// Converts an expression to a sum. Matching quotients and remainders are joined into the original expression. The sum is a single term
+    /// if a number does not fit in 128 bits.
     pub fn of(dim: &Dim) -> Linear {
         Linear::and_whether_joined(dim).0
     }
 
     /// Converts an expression to a sum; also returns true if quotients and remainders were joined.
     pub fn and_whether_joined(dim: &Dim) -> (Linear, bool) {
-        let (mut sum, mut joined) = (Linear::default(), false);
-        sum.add(dim, 1);
-        while sum.join_quotient_and_remainder() {
-            joined = true;
-        }
-        sum.terms.retain(|(_, by)| *by != 0);
-        (sum, joined)
+        let sum = || {
+            let (mut sum, mut joined) = (Linear::constant(0), false);
+            sum.add_dim(dim, 1)?;
+            while sum.join_quotient_and_remainder()? {
+                joined = true;
+            }
+            Some((sum.without_zeros(), joined))
+        };
+        sum().unwrap_or_else(|| (Linear::atom(dim.clone()), false))
     }
 
-    /// Adds a multiple of an expression.
-    pub fn add(&mut self, dim: &Dim, by: i128) {
+    /// Adds a multiple of an expression; `None` if a number does not fit in 128 bits.
+    pub fn add_dim(&mut self, dim: &Dim, by: i128) -> Option<()> {
         if let Some(number) = dim.as_int() {
-            self.number = self.number.saturating_add(i128::from(number).saturating_mul(by));
-            return;
+            self.constant = self.constant.checked_add(i128::from(number).checked_mul(by)?)?;
+            return Some(());
         }
         if let Some(wide) = widened(dim) {
             return self.add_widened(wide, dim.dtype(), by);
         }
         match parts(dim) {
             Some((PrimOp::Add, a, b)) => {
-                self.add(a, by);
-                self.add(b, by);
+                self.add_dim(a, by)?;
+                self.add_dim(b, by)
             }
             Some((PrimOp::Sub, a, b)) => {
-                self.add(a, by);
-                self.add(b, -by);
+                self.add_dim(a, by)?;
+                self.add_dim(b, by.checked_neg()?)
             }
             Some((PrimOp::Mul, a, b)) => match (a.as_int(), b.as_int()) {
-                (Some(number), _) => self.add(b, by.saturating_mul(number.into())),
-                (_, Some(number)) => self.add(a, by.saturating_mul(number.into())),
+                (Some(number), _) => self.add_dim(b, by.checked_mul(number.into())?),
+                (_, Some(number)) => self.add_dim(a, by.checked_mul(number.into())?),
                 _ => self.add_product(a, b, dim.dtype(), by),
             },
             Some((op @ (PrimOp::FloorDiv | PrimOp::FloorMod), ..)) => match Analyzer::new().simplify(dim) {
-                simple if parts(&simple).is_some_and(|(found, ..)| found == op) => self.add_term(simple, by),
-                simple => self.add(&simple, by),
+                simple if parts(&simple).is_some_and(|(found, ..)| found == op) => self.add(simple, by),
+                simple => self.add_dim(&simple, by),
             },
-            _ => self.add_term(dim.clone(), by),
+            _ => self.add(dim.clone(), by),
         }
     }
 
     /// Adds a sum with a wider data type: each of its terms is converted.
-    fn add_widened(&mut self, dim: &Dim, dtype: DType, by: i128) {
-        let sum = Linear::of(dim);
-        sum.terms.into_iter().for_each(|(term, of)| self.add_term(cast(term, dtype), by.saturating_mul(of)));
-        self.number = self.number.saturating_add(sum.number.saturating_mul(by));
+    fn add_widened(&mut self, dim: &Dim, dtype: DType, by: i128) -> Option<()> {
+        let sum = Linear::of(dim).scaled(&by)?;
+        self.constant = self.constant.checked_add(sum.constant)?;
+        sum.terms.into_iter().try_for_each(|(term, by)| self.add(cast(term, dtype), by))
     }
 
     /// Adds a product; integer factors of its operands become part of the coefficient.
-    fn add_product(&mut self, left: &Dim, right: &Dim, dtype: DType, by: i128) {
-        let (a, b) = (Linear::of(left), Linear::of(right));
-        let single = |sum: &Linear| sum.number == 0 && sum.terms.len() == 1;
-        let (x, y) = match (single(&a), single(&b)) {
-            (true, true) => (a.terms[0].1, b.terms[0].1),
-            (true, false) => (a.terms[0].1, 1),
-            (false, true) => (1, b.terms[0].1),
-            _ => (1, 1),
+    fn add_product(&mut self, left: &Dim, right: &Dim, dtype: DType, by: i128) -> Option<()> {
+        let part = |dim: &Dim| {
+            let sum = Linear::of(dim);
+            match sum.as_term() {
+                Some((term, by)) => (term.clone(), *by),
+                None => (sum.to_dim(dtype).unwrap_or_else(|| dim.clone()), 1),
+            }
         };
-        let part = |sum: &Linear, dim: &Dim| {
-            if single(sum) { sum.terms[0].0.clone() } else { sum.to_dim(dtype).unwrap_or_else(|| dim.clone()) }
-        };
-        let product = Dim::binary(PrimOp::Mul, part(&a, left), part(&b, right));
-        self.add_term(product, by.saturating_mul(x).saturating_mul(y));
-    }
-
-    fn add_term(&mut self, term: Dim, by: i128) {
-        match self.terms.iter_mut().find(|(known, _)| *known == term) {
-            Some((_, coefficient)) => *coefficient = coefficient.saturating_add(by),
-            None => self.terms.push((term, by)),
-        }
+        let ((a, x), (b, y)) = (part(left), part(right));
+        self.add(Dim::binary(PrimOp::Mul, a, b), by.checked_mul(x)?.checked_mul(y)?)
     }
 
     /// Rewrites `x // c * c + x % c` as `x`, and `x // (c * d) * d + x // c % d` as `x // c`. Returns true if it found
     /// a pair to rewrite.
-    fn join_quotient_and_remainder(&mut self) -> bool {
+    fn join_quotient_and_remainder(&mut self) -> Option<bool> {
         for (i, (quotient, by)) in self.terms.iter().enumerate() {
             let Some((PrimOp::FloorDiv, x, divisor)) = parts(quotient) else { continue };
             let joined = self.terms.iter().enumerate().find_map(|(j, (remainder, rest))| {
@@ -108,18 +94,18 @@ impl Linear {
                 self.terms.remove(i.max(j));
                 self.terms.remove(at);
                 let after = self.terms.split_off(at);
-                self.add(&dim, rest);
-                after.into_iter().for_each(|(term, by)| self.add_term(term, by));
-                return true;
+                self.add_dim(&dim, rest)?;
+                after.into_iter().try_for_each(|(term, by)| self.add(term, by))?;
+                return Some(true);
             }
         }
-        false
+        Some(false)
     }
 
     /// Returns the expression; `None` if a number does not fit its data type.
     pub fn to_dim(&self, dtype: DType) -> Option<Dim> {
         let fits = |number: &i128| dtype.has_integer(*number) && dtype.has_integer(-*number);
-        if !(fits(&self.number) && self.terms.iter().all(|(_, by)| fits(by))) {
+        if !(fits(&self.constant) && self.terms.iter().all(|(_, by)| fits(by))) {
             return None;
         }
         let number = |value: i128| Dim::int(value as i64, dtype);
@@ -128,8 +114,8 @@ impl Linear {
         for (term, by) in self.terms.iter().filter(|(_, by)| *by > 0) {
             out = add(out, scaled(term, *by));
         }
-        if self.number > 0 {
-            out = add(out, number(self.number));
+        if self.constant > 0 {
+            out = add(out, number(self.constant));
         }
         for (term, by) in self.terms.iter().rev().filter(|(_, by)| *by < 0) {
             out = match out.as_int() {
@@ -137,7 +123,30 @@ impl Linear {
                 _ => sub(out, scaled(term, -by)),
             };
         }
-        Some(if self.number < 0 { sub(out, number(-self.number)) } else { out })
+        Some(if self.constant < 0 { sub(out, number(-self.constant)) } else { out })
+    }
+}
+
+/// Symbolic coefficients as TVM writes them.
+impl Coefficient for Dim {
+    fn plus(&self, other: &Dim) -> Option<Dim> {
+        Some(add(self.clone(), other.clone()))
+    }
+
+    fn minus(&self, other: &Dim) -> Option<Dim> {
+        Some(sub(self.clone(), other.clone()))
+    }
+
+    fn times(&self, other: &Dim) -> Option<Dim> {
+        Some(mul(self.clone(), other.clone()))
+    }
+
+    fn negated(&self) -> Option<Dim> {
+        Some(sub(Dim::int(0, self.dtype()), self.clone()))
+    }
+
+    fn is_zero(&self) -> bool {
+        self.as_int() == Some(0)
     }
 }
 

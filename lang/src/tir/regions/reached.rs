@@ -53,6 +53,14 @@ fn ends_of(sym: Sym, min: Dim, extent: Dim) -> (Dim, Dim) {
     (min, Linear::of(&last).to_dim(sym.dtype).unwrap_or(last))
 }
 
+/// Returns `low + by - high`; `None` if a number does not fit in 128 bits.
+fn difference(low: &Dim, high: &Dim, by: i64) -> Option<Linear> {
+    let mut sum = Linear::of(low);
+    sum.add_dim(high, -1)?;
+    sum.add_dim(&Dim::Int(by), 1)?;
+    Some(sum.without_zeros())
+}
+
 /// The facts known at the place of an index.
 pub struct Reached<'a> {
     analyzer: &'a mut Analyzer,
@@ -82,10 +90,7 @@ impl<'a> Reached<'a> {
         let (Some(low), Some(high)) = (index_to_dim_of_atoms(low), index_to_dim_of_atoms(high)) else { return };
         // `low + by - high <= 0`.
         let (low, high) = (self.analyzer.simplify(&low), self.analyzer.simplify(&high));
-        let mut sum = Linear::of(&low);
-        sum.add(&high, -1);
-        sum.number = sum.number.saturating_add(by.into());
-        sum.terms.retain(|(_, by)| *by != 0);
+        let Some(sum) = difference(&low, &high, by) else { return };
         let dtype = low.dtype();
         let running = sum.terms.iter().filter(|(term, _)| self.runs(term)).collect::<Vec<_>>();
         let [(Dim::Var(sym), by @ (1 | -1))] = running[..] else {
@@ -94,10 +99,10 @@ impl<'a> Reached<'a> {
         };
         let (sym, by) = (*sym, *by);
         // `by * sym <= -rest`.
-        let others = sum.terms.iter().filter(|(term, _)| *term != Dim::Var(sym));
-        let terms = others.map(|(term, of)| (term.clone(), -of * by)).collect();
-        let rest = Linear { terms, number: sum.number.saturating_mul(-by) };
-        let (Some((min, max)), Some(bound)) = (self.running.get(&sym).cloned(), rest.to_dim(dtype)) else { return };
+        let mut rest = sum.clone();
+        rest.terms.retain(|(term, _)| *term != Dim::Var(sym));
+        let bound = rest.scaled(&-by).and_then(|rest| rest.to_dim(dtype));
+        let (Some((min, max)), Some(bound)) = (self.running.get(&sym).cloned(), bound) else { return };
         let ends = match by > 0 {
             true => (min, self.either(PrimOp::Min, bound, max)),
             false => (self.either(PrimOp::Max, bound, min), max),
@@ -122,7 +127,7 @@ impl<'a> Reached<'a> {
         for (sym, by, min, max) in ends {
             // `by * sym <= -number - (the least value of the other terms)`.
             let others = at_least(by, min, max).and_then(|own| least.checked_sub(own));
-            let most = others.and_then(|others| sum.number.checked_add(others)?.checked_neg());
+            let most = others.and_then(|others| sum.constant.checked_add(others)?.checked_neg());
             let (Some(most), Some((low, high))) = (most, self.running.get_mut(&sym)) else { return };
             let (end, bound) = if by > 0 { (high, most.div_euclid(by)) } else { (low, -most.div_euclid(-by)) };
             let tighter = if by > 0 { bound < max } else { bound > min };
@@ -163,19 +168,11 @@ impl<'a> Reached<'a> {
     }
 
     fn end(&mut self, dim: &Dim, upper: bool) -> Option<Dim> {
-        let mut sum = Linear::of(dim);
-        let negated = |sum: &Linear| Linear {
-            terms: sum.terms.iter().map(|(term, by)| (term.clone(), -by)).collect(),
-            number: -sum.number,
-        };
-        let bounded = if upper {
-            self.bounded_sum(&sum).map(|less| Linear::of(&less))
-        } else {
-            self.bounded_sum(&negated(&sum)).map(|less| negated(&Linear::of(&less)))
-        };
-        if let Some(mut bounded) = bounded {
-            let plain = self.plain_end(&mut sum, dim.dtype(), upper);
-            let bounded = self.plain_end(&mut bounded, dim.dtype(), upper);
+        let (sum, sign) = (Linear::of(dim), if upper { 1 } else { -1 });
+        let bounded = sum.clone().scaled(&sign).and_then(|sum| self.bounded_sum(&sum));
+        if let Some(bounded) = bounded.and_then(|less| Linear::of(&less).scaled(&sign)) {
+            let plain = self.plain_end(sum, dim.dtype(), upper);
+            let bounded = self.plain_end(bounded, dim.dtype(), upper);
             // TVM uses a condition only if it yields a tighter bound.
             return match (plain, bounded) {
                 (Some(plain), Some(bounded)) => {
@@ -186,7 +183,7 @@ impl<'a> Reached<'a> {
                 (plain, bounded) => plain.or(bounded),
             };
         }
-        self.plain_end(&mut sum, dim.dtype(), upper)
+        self.plain_end(sum, dim.dtype(), upper)
     }
 
     /// Returns an upper bound of a sum from a known condition. The running terms of the sum must be a multiple of the
@@ -204,21 +201,17 @@ impl<'a> Reached<'a> {
             let same = of.len() == part.len()
                 && part.iter().all(|(term, by)| of.iter().any(|(other, have)| other == term && *have == by * times));
             // `sum <= sum - times * known`, because `known <= 0`.
-            let mut rest = sum.clone();
-            known.terms.iter().for_each(|(term, by)| rest.add(term, -by * times));
-            rest.number = rest.number.checked_sub(known.number * times)?;
-            rest.terms.retain(|(_, by)| *by != 0);
+            let rest = sum.clone().minus(known.clone().scaled(&times)?)?;
             let dtype = first.dtype();
             rest.to_dim(dtype).filter(|_| same)
         })
     }
 
     /// Replaces the running variables one by one by their end value.
-    fn plain_end(&mut self, sum: &mut Linear, dtype: DType, upper: bool) -> Option<Dim> {
+    fn plain_end(&mut self, mut sum: Linear, dtype: DType, upper: bool) -> Option<Dim> {
         for _ in 0..MAX_REPLACED {
             let Some(at) = sum.terms.iter().position(|(term, by)| *by != 0 && self.runs(term)) else {
-                sum.terms.retain(|(_, by)| *by != 0);
-                return sum.to_dim(dtype);
+                return sum.without_zeros().to_dim(dtype);
             };
             let (term, by) = sum.terms.remove(at);
             let end = self.term_end(&term, upper == (by > 0))?;
@@ -228,13 +221,12 @@ impl<'a> Reached<'a> {
                 // `x + max(a, b)` is `max(x + a, x + b)`.
                 let plus = |side: &Dim| {
                     let mut sum = sum.clone();
-                    sum.add(side, 1);
-                    sum.terms.retain(|(_, by)| *by != 0);
-                    sum.to_dim(dtype)
+                    sum.add_dim(side, 1)?;
+                    sum.without_zeros().to_dim(dtype)
                 };
                 return Some(Dim::binary(op, plus(a)?, plus(b)?));
             }
-            sum.add(&end, by);
+            sum.add_dim(&end, by)?;
         }
         None
     }

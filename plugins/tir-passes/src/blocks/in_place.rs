@@ -64,10 +64,10 @@ fn reads_before_it_writes<'b>(content: impl Iterator<Item = Value<'b>>, to: Valu
     if !stores.iter().all(|store| store.index.terms == first.index.terms && store.loops == first.loops) {
         return false;
     }
-    let numbers = || stores.iter().map(|store| store.index.number);
+    let numbers = || stores.iter().map(|store| store.index.constant);
     let span = numbers().max().zip(numbers().min()).map_or(0, |(max, min)| max.saturating_sub(min));
     let again = |at: usize, store: &Store<'b>| {
-        let same = |earlier: &&Store<'b>| earlier.index.number == store.index.number;
+        let same = |earlier: &&Store<'b>| earlier.index.constant == store.index.constant;
         store.reads && stores[..at].iter().filter(same).any(|earlier| !exclude_each_other(earlier, store))
     };
     is_injective(first, span) && !stores.iter().enumerate().any(|(at, store)| again(at, store))

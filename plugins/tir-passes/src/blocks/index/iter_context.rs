@@ -156,6 +156,6 @@ fn bound(cond: Value<'_>) -> Option<Bounded> {
 /// Splits a sum into its symbolic part and its constant.
 fn without_number(sum: &Dim) -> Option<(Dim, i64)> {
     let mut terms = Linear::of(sum);
-    let number = i64::try_from(std::mem::take(&mut terms.number)).ok()?;
+    let number = i64::try_from(std::mem::take(&mut terms.constant)).ok()?;
     Some((terms.to_dim(sum.dtype())?, number))
 }
