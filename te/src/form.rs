@@ -5,23 +5,16 @@
 
 use passhost_lang::arith::fold_as;
 use passhost_lang::ir::{DType, Dim, DimExpr};
-use passhost_lang::scalar::PrimOp;
+use passhost_lang::scalar::{self, Linear, PrimOp, ratio};
+use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// The split `index % upper // lower * scale`.
-#[derive(Clone)]
-struct Split {
-    index: Dim,
-    lower: i64,
-    upper: Option<i64>,
-    scale: i64,
-}
+type Split = scalar::Split<Dim>;
 
 /// A sum of splits and a constant.
 #[derive(Clone)]
 struct Sum {
-    splits: Vec<Split>,
-    base: i64,
+    form: Linear<Split>,
     dtype: DType,
     /// True if the sum is a single term and never had another.
     alone: bool,
@@ -39,14 +32,14 @@ pub fn form(dim: &Dim) -> Dim {
 fn sum_of(dim: &Dim) -> Option<Sum> {
     let dtype = dim.dtype();
     if let Some(value) = dim.as_int() {
-        return Some(Sum { splits: Vec::new(), base: value, dtype, alone: false });
+        return Some(Sum::of_form(Linear::constant(value), dtype));
     }
     let Dim::Expr(expr) = dim else { return Some(Sum::of(dim.clone())) };
     match &**expr {
         DimExpr::Binary(op, _, a, b) if is_index(dtype) => match *op {
-            PrimOp::Add => sum_of(a)?.plus(&sum_of(b)?, 1),
-            PrimOp::Sub => sum_of(a)?.plus(&sum_of(b)?, -1),
-            PrimOp::Mul => sum_of(a)?.times(&sum_of(b)?),
+            PrimOp::Add => sum_of(a)?.plus(sum_of(b)?),
+            PrimOp::Sub => sum_of(a)?.plus(sum_of(b)?.scaled(-1)?),
+            PrimOp::Mul => sum_of(a)?.times(sum_of(b)?),
             PrimOp::FloorDiv => sum_of(a)?.floordiv(&sum_of(b)?),
             PrimOp::FloorMod => sum_of(a)?.floormod(&sum_of(b)?),
             op => Some(Sum::of(folded(op, dtype, form(a), form(b)))),
@@ -77,91 +70,73 @@ fn folded(op: PrimOp, dtype: DType, a: Dim, b: Dim) -> Dim {
     }
 }
 
-impl Split {
-    fn dim(&self, dtype: DType, scale: i64) -> Dim {
-        let int = |value: i64| Dim::int(value, dtype);
-        let mut out = self.index.clone();
-        if let Some(upper) = self.upper {
-            out = binary(PrimOp::FloorMod, dtype, out, int(upper));
-        }
-        if self.lower != 1 {
-            out = binary(PrimOp::FloorDiv, dtype, out, int(self.lower));
-        }
-        if scale != 1 { binary(PrimOp::Mul, dtype, out, int(scale)) } else { out }
+/// Returns a multiple of a split as an expression; `None` if a number does not fit.
+fn split_dim(split: &Split, scale: i64, dtype: DType) -> Option<Dim> {
+    let int = |value: i64| Dim::int(value, dtype);
+    let mut out = split.source.clone();
+    if split.extent.is_some() {
+        out = binary(PrimOp::FloorMod, dtype, out, int(split.upper()?));
     }
+    if split.lower != 1 {
+        out = binary(PrimOp::FloorDiv, dtype, out, int(split.lower));
+    }
+    Some(if scale != 1 { binary(PrimOp::Mul, dtype, out, int(scale)) } else { out })
+}
 
-    /// Wraps the value in a new index with scale 1.
-    fn whole(self, dtype: DType) -> Split {
-        Split { index: self.dim(dtype, self.scale), lower: 1, upper: None, scale: 1 }
+/// Divides a multiple of a split by a number. If the quotient is not a multiple of a split, it becomes a new index.
+fn floordiv(split: &Split, scale: i64, by: i64, dtype: DType) -> Option<(Split, i64)> {
+    if let Some(quotient) = split.floordiv(scale, by) {
+        return Some(quotient);
     }
+    let (source, lower) = match ratio(by, scale).zip(split.upper()) {
+        Some((by, upper)) => {
+            let within = binary(PrimOp::FloorMod, dtype, split.source.clone(), Dim::int(upper, dtype));
+            (within, split.lower.checked_mul(by)?)
+        }
+        None => (split_dim(split, scale, dtype)?, by),
+    };
+    Some((Split { source, lower, extent: None }, 1))
+}
 
-    fn floordiv(self, by: i64, dtype: DType) -> Option<Split> {
-        if self.scale % by == 0 {
-            return Some(Split { scale: self.scale / by, ..self });
-        }
-        if self.scale <= 0 || by % self.scale != 0 {
-            let whole = self.whole(dtype);
-            return Some(Split { lower: by, ..whole });
-        }
-        let lower = self.lower.checked_mul(by / self.scale)?;
-        Some(match self.upper {
-            Some(upper) if upper <= lower => Split { scale: 0, ..self },
-            Some(upper) if upper % lower != 0 => {
-                let index = binary(PrimOp::FloorMod, dtype, self.index, Dim::int(upper, dtype));
-                Split { index, lower, upper: None, scale: 1 }
-            }
-            upper => Split { index: self.index, lower, upper, scale: 1 },
-        })
-    }
+/// Returns the remainder of a multiple of a split. If it is not a multiple of a split, it becomes a new index.
+fn floormod(split: &Split, scale: i64, by: i64, dtype: DType) -> Option<(Split, i64)> {
+    let other = || Some((Split { source: split_dim(split, scale, dtype)?, lower: 1, extent: Some(by) }, 1));
+    split.floormod(scale, by).or_else(other)
+}
 
-    fn floormod(self, by: i64, dtype: DType) -> Option<Split> {
-        if self.scale % by == 0 {
-            return Some(Split { scale: 0, ..self });
-        }
-        if self.scale > 0 && by % self.scale == 0 {
-            let next = self.lower.checked_mul(by / self.scale)?;
-            match self.upper {
-                Some(upper) if next % upper == 0 => return Some(self),
-                Some(upper) if upper % next != 0 => {}
-                _ => return Some(Split { upper: Some(next), ..self }),
-            }
-        }
-        let whole = self.whole(dtype);
-        Some(Split { upper: Some(by), ..whole })
-    }
-
-    fn same(&self, other: &Split) -> bool {
-        self.index == other.index && self.lower == other.lower && self.upper == other.upper
-    }
+/// Returns the position of a new split among the terms of a sum: splits of the same index are adjacent, and the split with the larger
+/// `lower` comes first.
+fn place(terms: &[(Split, i64)], split: &Split) -> usize {
+    let first = terms.iter().position(|(have, _)| have.source == split.source).unwrap_or(terms.len());
+    let same = terms[first..].iter().take_while(|(have, _)| have.source == split.source && split.lower <= have.lower);
+    first + same.count()
 }
 
 impl Sum {
     fn of(index: Dim) -> Sum {
         let dtype = index.dtype();
-        Sum { splits: vec![Split { index, lower: 1, upper: None, scale: 1 }], base: 0, dtype, alone: true }
+        Sum { form: Linear::atom(Split::whole(index)), dtype, alone: true }
     }
 
-    fn of_splits(splits: Vec<Split>, base: i64, dtype: DType) -> Sum {
-        Sum { splits: splits.into_iter().filter(|split| split.scale != 0).collect(), base, dtype, alone: false }
+    fn of_form(form: Linear<Split>, dtype: DType) -> Sum {
+        Sum { form: form.without_zeros(), dtype, alone: false }
     }
 
     fn as_int(&self) -> Option<i64> {
-        self.splits.is_empty().then_some(self.base)
+        self.form.as_constant()
     }
 
     /// Returns the sum as an expression; `None` if a number does not fit.
     fn dim(&self) -> Option<Dim> {
-        if let ([split], 0, true) = (&self.splits[..], self.base, self.alone) {
-            return Some(split.dim(self.dtype, split.scale));
+        if let (Some((split, scale)), true) = (self.form.as_term(), self.alone) {
+            return split_dim(split, *scale, self.dtype);
         }
         if let Some(value) = self.as_int() {
             return Some(Dim::int(value, self.dtype));
         }
-        let mut splits = self.joined().splits;
-        splits.sort_by(|a, b| {
-            let upper = |split: &Split| split.upper.unwrap_or(i64::MAX);
-            (b.scale, b.lower, upper(b)).cmp(&(a.scale, a.lower, upper(a)))
-        });
+        let (mut terms, constant) = (self.joined(), self.form.constant);
+        let rank = |(split, scale): &(Split, i64)| (*scale, split.lower, split.upper().unwrap_or(i64::MAX));
+        terms.sort_by_key(|term| Reverse(rank(term)));
         let int = |value: i64| Dim::int(value, self.dtype);
         let add = |op: PrimOp, out: Option<Dim>, next: Dim| match out {
             Some(out) => binary(op, self.dtype, out, next),
@@ -169,77 +144,57 @@ impl Sum {
             None => binary(op, self.dtype, int(0), next),
         };
         let mut out = None;
-        for split in splits.iter().filter(|split| split.scale > 0) {
-            out = Some(add(PrimOp::Add, out, split.dim(self.dtype, split.scale)));
+        for (split, scale) in terms.iter().filter(|(_, scale)| *scale > 0) {
+            out = Some(add(PrimOp::Add, out, split_dim(split, *scale, self.dtype)?));
         }
-        if self.base > 0 {
-            out = Some(add(PrimOp::Add, out, int(self.base)));
+        if constant > 0 {
+            out = Some(add(PrimOp::Add, out, int(constant)));
         }
-        for split in splits.iter().filter(|split| split.scale < 0) {
-            out = Some(add(PrimOp::Sub, out, split.dim(self.dtype, split.scale.checked_neg()?)));
+        for (split, scale) in terms.iter().filter(|(_, scale)| *scale < 0) {
+            out = Some(add(PrimOp::Sub, out, split_dim(split, scale.checked_neg()?, self.dtype)?));
         }
-        if self.base < 0 {
-            out = Some(add(PrimOp::Sub, out, int(self.base.checked_neg()?)));
+        if constant < 0 {
+            out = Some(add(PrimOp::Sub, out, int(constant.checked_neg()?)));
         }
         Some(out.unwrap_or_else(|| int(0)))
     }
 
-    /// Rewrites `x // c * c + x % c` as `x`.
-    fn joined(&self) -> Sum {
-        let mut out: Vec<Split> = Vec::new();
-        for split in &self.splits {
-            let joins = |have: &Split| {
-                have.index == split.index
-                    && split.upper == Some(have.lower)
-                    && split.scale.checked_mul(have.lower / split.lower) == Some(have.scale)
+    /// Returns the terms, with `x // c * c + x % c` rewritten as `x`.
+    fn joined(&self) -> Vec<(Split, i64)> {
+        let mut out: Vec<(Split, i64)> = Vec::new();
+        for (low, scale) in &self.form.terms {
+            let joins = |(have, above): &(Split, i64)| {
+                have.source == low.source
+                    && low.upper() == Some(have.lower)
+                    && scale.checked_mul(have.lower / low.lower) == Some(*above)
             };
-            match out.iter().position(joins) {
-                Some(at) => {
-                    out[at] = Split { lower: split.lower, scale: split.scale, ..out[at].clone() };
+            match out.iter_mut().find(|have| joins(have)) {
+                Some(have) => {
+                    let extent = have.0.upper().map(|upper| upper / low.lower);
+                    *have = (Split { extent, ..low.clone() }, *scale);
                 }
-                None => out.push(split.clone()),
+                None => out.push((low.clone(), *scale)),
             }
         }
-        Sum { splits: out, ..self.clone() }
+        out
     }
 
-    fn plus(mut self, other: &Sum, by: i64) -> Option<Sum> {
-        for split in &other.splits {
-            let scale = split.scale.checked_mul(by)?;
-            match self.splits.iter_mut().find(|have| have.same(split)) {
-                Some(have) => have.scale = have.scale.checked_add(scale)?,
-                None => {
-                    // Splits of the same index are adjacent, and the split with the larger `lower` comes first.
-                    let first = self.splits.iter().position(|have| have.index == split.index);
-                    let at = first.map_or(self.splits.len(), |first| {
-                        let behind = |have: &Split| have.index != split.index || split.lower > have.lower;
-                        first + self.splits[first..].iter().position(behind).unwrap_or(self.splits.len() - first)
-                    });
-                    self.splits.insert(at, Split { scale, ..split.clone() });
-                }
-            }
-        }
-        let base = self.base.checked_add(other.base.checked_mul(by)?)?;
-        Some(Sum::of_splits(self.splits, base, self.dtype))
+    fn plus(self, other: Sum) -> Option<Sum> {
+        Some(Sum::of_form(self.form.plus_at(other.form, place)?, self.dtype))
     }
 
-    fn scaled(mut self, by: i64) -> Option<Sum> {
-        for split in &mut self.splits {
-            split.scale = split.scale.checked_mul(by)?;
-        }
-        self.base = self.base.checked_mul(by)?;
-        let alone = self.alone;
-        Some(Sum { alone, ..Sum::of_splits(self.splits, self.base, self.dtype) })
+    fn scaled(self, by: i64) -> Option<Sum> {
+        Some(Sum { form: self.form.scaled(&by)?, ..self })
     }
 
-    fn times(self, other: &Sum) -> Option<Sum> {
+    fn times(self, other: Sum) -> Option<Sum> {
         match (self.as_int(), other.as_int()) {
             (_, Some(by)) => self.scaled(by),
-            (Some(by), _) => other.clone().scaled(by),
+            (Some(by), _) => other.scaled(by),
             _ => {
                 let dtype = self.dtype;
                 let (a, x) = self.factored()?;
-                let (b, y) = other.clone().factored()?;
+                let (b, y) = other.factored()?;
                 Sum::of(binary(PrimOp::Mul, dtype, x, y)).scaled(a.checked_mul(b)?)
             }
         }
@@ -247,9 +202,9 @@ impl Sum {
 
     /// Returns the constant factor of a product, and the rest.
     fn factored(mut self) -> Option<(i64, Dim)> {
-        match &mut self.splits[..] {
-            [split] if self.base == 0 => {
-                let scale = std::mem::replace(&mut split.scale, 1);
+        match &mut self.form.terms[..] {
+            [(_, scale)] if self.form.constant == 0 => {
+                let scale = std::mem::replace(scale, 1);
                 Some((scale, self.dim()?))
             }
             _ => Some((1, self.dim()?)),
@@ -258,18 +213,20 @@ impl Sum {
 
     /// Splits the sum into the part divisible by a number, divided by that number, and the rest.
     fn separated(&self, by: i64) -> (Sum, Sum) {
-        let (whole, rest): (Vec<Split>, Vec<Split>) =
-            self.splits.iter().cloned().partition(|split| split.scale % by == 0);
-        let whole = whole.into_iter().map(|split| Split { scale: split.scale / by, ..split }).collect();
-        let (quotient, left) = if self.base % by == 0 { (self.base / by, 0) } else { (0, self.base) };
-        (Sum::of_splits(whole, quotient, self.dtype), Sum::of_splits(rest, left, self.dtype))
+        let (mut whole, rest): (Vec<_>, Vec<_>) =
+            self.form.terms.iter().cloned().partition(|(_, scale)| scale % by == 0);
+        whole.iter_mut().for_each(|(_, scale)| *scale /= by);
+        let number = self.form.constant;
+        let (quotient, left) = if number % by == 0 { (number / by, 0) } else { (0, number) };
+        let sum = |terms, constant| Sum::of_form(Linear { terms, constant }, self.dtype);
+        (sum(whole, quotient), sum(rest, left))
     }
 
-    /// Returns the sum as one split.
-    fn one(self) -> Option<Split> {
-        match &self.splits[..] {
-            [split] if self.base == 0 => Some(split.clone()),
-            _ => Some(Split { index: self.dim()?, lower: 1, upper: None, scale: 1 }),
+    /// Returns the sum as a multiple of one split.
+    fn one(&self) -> Option<(Split, i64)> {
+        match self.form.as_term() {
+            Some(term) => Some(term.clone()),
+            None => Some((Split::whole(self.dim()?), 1)),
         }
     }
 
@@ -282,12 +239,14 @@ impl Sum {
         if rest.is_within(by) {
             return Some(whole);
         }
-        if let Some(rest) = rest.as_int() {
-            let quotient = Sum::of_splits(Vec::new(), rest.div_euclid(by), dtype);
-            return whole.plus(&quotient, 1);
-        }
-        let split = rest.one()?.floordiv(by, dtype)?;
-        whole.plus(&Sum::of_splits(vec![split], 0, dtype), 1)
+        let quotient = match rest.as_int() {
+            Some(rest) => Linear::constant(rest.div_euclid(by)),
+            None => {
+                let (split, scale) = rest.one()?;
+                Linear { terms: vec![floordiv(&split, scale, by, dtype)?], constant: 0 }
+            }
+        };
+        whole.plus(Sum::of_form(quotient, dtype))
     }
 
     fn floormod(self, other: &Sum) -> Option<Sum> {
@@ -299,26 +258,21 @@ impl Sum {
         if rest.is_within(by) {
             return Some(rest);
         }
-        rest.base = rest.base.rem_euclid(by);
+        rest.form.constant = rest.form.constant.rem_euclid(by);
         if rest.as_int().is_some() {
             return Some(rest);
         }
-        let split = rest.one()?.floormod(by, dtype)?;
-        Some(Sum::of_splits(vec![split], 0, dtype))
+        let (split, scale) = rest.one()?;
+        Some(Sum::of_form(Linear { terms: vec![floormod(&split, scale, by, dtype)?], constant: 0 }, dtype))
     }
 
     /// Returns true if the sum is at least 0 and less than a number for all values of its variables.
     fn is_within(&self, end: i64) -> bool {
-        let mut largest = self.base;
-        for split in &self.splits {
-            let Some(upper) = split.upper.filter(|_| split.scale > 0) else { return false };
-            let Some(sum) = split.scale.checked_mul((upper - 1) / split.lower).and_then(|top| largest.checked_add(top))
-            else {
-                return false;
-            };
-            largest = sum;
-        }
-        self.base >= 0 && largest < end
+        let largest = self.form.terms.iter().try_fold(self.form.constant, |largest, (split, scale)| {
+            let last = split.extent.filter(|_| *scale > 0)? - 1;
+            largest.checked_add(scale.checked_mul(last)?)
+        });
+        self.form.constant >= 0 && largest.is_some_and(|largest| largest < end)
     }
 }
 
