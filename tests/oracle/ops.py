@@ -393,6 +393,8 @@ def layouts():
     pairs += [lambda i, j: (i // 4 * 4 + j,), lambda i, j: (i // 4, j % 8, i % 4), lambda i, j: (i // 4, j % 8, i % 5)]
     for shape, f in itertools.product([(3, 16), (14, 16), (14, 5), (N, 16), (N, M)], pairs):
         case("layouts", lambda x: R.layout_transform(x, f), tensor(shape))
+    for f in [lambda i: (i + i,), lambda i: (i % 4 + i % 4,), lambda i: (i % 3 // 4 + i // 3,)]:
+        case("layouts", lambda x: R.layout_transform(x, f), tensor((14,)))
     case("layouts", lambda x: R.layout_transform(x, pairs[0]), tensor((14,)))
     case("layouts", lambda x: R.layout_transform(x, pairs[0]), tensor(None, "float32", 2))
     case("layouts", lambda x: R.layout_transform(x, pairs[0]), tensor(None))

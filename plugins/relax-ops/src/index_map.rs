@@ -6,7 +6,7 @@
 
 use plugin_api::arith::{apply, simplify};
 use plugin_api::ir::{Dim, DimExpr, Sym};
-use plugin_api::scalar::PrimOp;
+use plugin_api::scalar::{Linear, PrimOp, Split};
 
 /// Returns the new shape, or `None` if it is unknown.
 pub(crate) fn mapped(results: &[Dim], variables: &[Sym], shape: &[Dim]) -> Option<Vec<Dim>> {
@@ -28,20 +28,8 @@ pub(crate) fn mapped(results: &[Dim], variables: &[Sym], shape: &[Dim]) -> Optio
     results.iter().map(size).collect()
 }
 
-/// The part `old_index // lower % extent * scale` of an index.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Part {
-    variable: usize,
-    lower: i64,
-    /// `None` means the whole quotient.
-    extent: Option<i64>,
-    scale: i64,
-}
-
-struct Sum {
-    parts: Vec<Part>,
-    base: i64,
-}
+/// A sum of parts of old indices.
+type Sum = Linear<Split<usize>>;
 
 struct Map<'a> {
     variables: &'a [Sym],
@@ -60,104 +48,70 @@ impl Map<'_> {
 
     /// Decomposes an index into a sum of parts.
     fn sum(&mut self, index: &Dim) -> Option<Sum> {
-        if let Some(base) = index.as_int() {
-            return Some(Sum { parts: Vec::new(), base });
+        if let Some(number) = index.as_int() {
+            return Some(Sum::constant(number));
         }
         if let Some(variable) = self.variable(index) {
-            return Some(Sum { parts: vec![Part { variable, lower: 1, extent: None, scale: 1 }], base: 0 });
+            return Some(Sum::atom(Split::whole(variable)));
         }
         let Dim::Expr(e) = index else { return None };
         let DimExpr::Binary(op, _, a, b) = &**e else { return None };
         let (a, b) = (self.sum(a)?, self.sum(b)?);
-        match *op {
-            PrimOp::Add => Some(Sum { base: a.base.checked_add(b.base)?, parts: [a.parts, b.parts].concat() }),
-            PrimOp::Sub => self
-                .scaled(b, -1)
-                .and_then(|b| Some(Sum { base: a.base.checked_add(b.base)?, parts: [a.parts, b.parts].concat() })),
-            PrimOp::Mul if b.parts.is_empty() => self.scaled(a, b.base),
-            PrimOp::Mul if a.parts.is_empty() => self.scaled(b, a.base),
-            PrimOp::FloorDiv | PrimOp::FloorMod if b.parts.is_empty() && b.base > 0 => {
-                self.divided(a, b.base, *op == PrimOp::FloorDiv)
+        match (*op, a.as_constant(), b.as_constant()) {
+            (PrimOp::Add, ..) => a.plus(b),
+            (PrimOp::Sub, ..) => a.minus(b),
+            (PrimOp::Mul, _, Some(by)) => a.scaled(&by),
+            (PrimOp::Mul, Some(by), _) => b.scaled(&by),
+            (op @ (PrimOp::FloorDiv | PrimOp::FloorMod), Some(number), Some(by @ 1..)) => {
+                op.fold(number, by).map(Sum::constant)
             }
+            (op @ (PrimOp::FloorDiv | PrimOp::FloorMod), _, Some(by @ 1..)) => self.divided(op, &a, by),
             _ => None,
         }
     }
 
-    fn scaled(&self, sum: Sum, by: i64) -> Option<Sum> {
-        let scale = |part: &Part| Some(Part { scale: part.scale.checked_mul(by)?, ..*part });
-        Some(Sum { base: sum.base.checked_mul(by)?, parts: sum.parts.iter().map(scale).collect::<Option<_>>()? })
-    }
-
-    /// Returns the quotient or remainder of a single part.
-    fn divided(&mut self, sum: Sum, by: i64, quotient: bool) -> Option<Sum> {
-        let [part] = *sum.parts.as_slice() else {
-            let op = if quotient { PrimOp::FloorDiv } else { PrimOp::FloorMod };
-            return sum
-                .parts
-                .is_empty()
-                .then(|| op.fold(sum.base, by))
-                .flatten()
-                .map(|base| Sum { parts: vec![], base });
+    /// Returns the quotient or remainder of a multiple of a single part.
+    fn divided(&mut self, op: PrimOp, sum: &Sum, by: i64) -> Option<Sum> {
+        let (part, scale) = sum.as_term().filter(|(_, scale)| *scale > 0)?;
+        let (part, scale) = match op {
+            PrimOp::FloorDiv => part.floordiv(*scale, by)?,
+            _ => part.floormod(*scale, by)?,
         };
-        if sum.base != 0 || part.scale < 1 {
-            return None;
+        if sum.terms[0].0.extent.is_none() {
+            let (padding, needed) = (&mut self.padding[part.source], part.upper().unwrap_or(part.lower));
+            let padded = least_common_multiple(*padding, needed)?;
+            self.paddings[part.source] += u32::from(padded != *padding);
+            *padding = padded;
         }
-        let zero = Sum { parts: Vec::new(), base: 0 };
-        let only = |part| Some(Sum { parts: vec![part], base: 0 });
-        if part.scale % by == 0 {
-            return if quotient { only(Part { scale: part.scale / by, ..part }) } else { Some(zero) };
-        }
-        if by % part.scale != 0 {
-            return None;
-        }
-        let cut = by / part.scale;
-        let rest = match part.extent {
-            Some(extent) if extent % cut == 0 => Some(extent / cut),
-            Some(extent) if cut % extent == 0 => return if quotient { Some(zero) } else { only(part) },
-            Some(_) => return None,
-            None => {
-                let (padding, needed) = (&mut self.padding[part.variable], part.lower.checked_mul(cut)?);
-                let padded = least_common_multiple(*padding, needed)?;
-                self.paddings[part.variable] += u32::from(padded != *padding);
-                *padding = padded;
-                None
-            }
-        };
-        match quotient {
-            true => only(Part { lower: part.lower.checked_mul(cut)?, extent: rest, scale: 1, ..part }),
-            false => only(Part { extent: Some(cut), ..part }),
-        }
+        Some(Sum { terms: vec![(part, scale)], constant: 0 }.without_zeros())
     }
 
     /// Returns true if no part of an old index is used twice.
     fn parts_are_disjoint(&self, sums: &[Sum]) -> bool {
-        let mut parts: Vec<&Part> = sums.iter().flat_map(|sum| &sum.parts).collect();
-        parts.sort_by_key(|part| (part.variable, part.lower, part.extent));
-        parts.chunk_by(|a, b| a.variable == b.variable).all(|parts| {
-            parts.windows(2).all(|pair| match pair[0].extent.and_then(|extent| extent.checked_mul(pair[0].lower)) {
-                Some(end) => pair[1].lower % end == 0,
-                None => false,
-            })
-        })
+        let mut parts: Vec<&Split<usize>> = sums.iter().flat_map(|sum| &sum.terms).map(|(part, _)| part).collect();
+        parts.sort_by_key(|part| (part.source, part.lower, part.extent));
+        parts
+            .chunk_by(|a, b| a.source == b.source)
+            .all(|parts| parts.windows(2).all(|pair| pair[0].upper().is_some_and(|end| pair[1].lower % end == 0)))
     }
 
     /// Returns true if each part of a sum begins where the previous one ends.
     fn is_mixed_radix(&self, sum: &Sum) -> bool {
-        let mut parts: Vec<&Part> = sum.parts.iter().collect();
-        parts.sort_by_key(|part| part.scale);
-        parts.iter().all(|part| part.scale > 0)
-            && parts.windows(2).all(|pair| {
-                let extent = self.extent(pair[0]).and_then(|extent| extent.as_int());
-                extent.and_then(|extent| extent.checked_mul(pair[0].scale)) == Some(pair[1].scale)
+        let mut terms = sum.terms.clone();
+        terms.sort_by_key(|(_, scale)| *scale);
+        terms.iter().all(|(_, scale)| *scale > 0)
+            && terms.windows(2).all(|pair| {
+                let extent = self.extent(&pair[0].0).and_then(|extent| extent.as_int());
+                extent.and_then(|extent| extent.checked_mul(pair[0].1)) == Some(pair[1].1)
             })
     }
 
     /// Returns the number of values of a part.
-    fn extent(&self, part: &Part) -> Option<Dim> {
+    fn extent(&self, part: &Split<usize>) -> Option<Dim> {
         if let Some(extent) = part.extent {
             return Some(Dim::Int(extent));
         }
-        let (size, padding) = (&self.shape[part.variable], self.padding[part.variable]);
+        let (size, padding) = (&self.shape[part.source], self.padding[part.source]);
         if let Some(size) = size.as_int() {
             let padded = PrimOp::Mul.fold(PrimOp::FloorDiv.fold(size.checked_add(padding - 1)?, padding)?, padding)?;
             return Some(Dim::Int(padded / part.lower));
@@ -166,7 +120,7 @@ impl Map<'_> {
             return Some(size.clone());
         }
         // TVM prints the number of blocks in one of these two forms.
-        let blocks = match self.paddings[part.variable] {
+        let blocks = match self.paddings[part.source] {
             1 => padded(size, padding).floor_div(padding),
             _ => apply(
                 PrimOp::Add,
@@ -179,18 +133,18 @@ impl Map<'_> {
 
     /// Returns the size of the new dimension, or `None` if it would not begin at 0.
     fn size(&self, sum: &Sum) -> Option<Dim> {
-        if sum.base != 0 {
+        if sum.constant != 0 {
             return None;
         }
-        let Some(last) = sum.parts.iter().max_by_key(|part| part.scale) else { return Some(Dim::Int(1)) };
+        let Some((last, scale)) = sum.terms.iter().max_by_key(|(_, scale)| *scale) else { return Some(Dim::Int(1)) };
         let extent = self.extent(last)?;
         match extent.as_int() {
-            Some(extent) => extent.checked_mul(last.scale).map(Dim::Int),
-            None if last.scale == 1 => Some(extent),
-            None if last.scale == last.lower && last.lower == self.padding[last.variable] => {
-                Some(padded(&self.shape[last.variable], last.scale))
+            Some(extent) => extent.checked_mul(*scale).map(Dim::Int),
+            None if *scale == 1 => Some(extent),
+            None if *scale == last.lower && last.lower == self.padding[last.source] => {
+                Some(padded(&self.shape[last.source], *scale))
             }
-            None => Some(simplify(&(extent * last.scale))),
+            None => Some(simplify(&(extent * *scale))),
         }
     }
 }
