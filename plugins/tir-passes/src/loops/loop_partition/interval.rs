@@ -1,7 +1,7 @@
 //! Determines the values of a variable for which a comparison is known.
 
 use plugin_api::prelude::*;
-use plugin_api::scalar::PrimOp;
+use plugin_api::scalar::{Linear, PrimOp};
 use std::collections::HashMap;
 
 /// Values from `min` to `max`, inclusive; `None` means unbounded.
@@ -42,14 +42,6 @@ impl Interval {
     }
 }
 
-/// A multiple of the variable plus a term between two numbers.
-#[derive(Clone, Copy)]
-struct Linear {
-    by: i64,
-    low: i64,
-    high: i64,
-}
-
 /// Solves comparisons for a loop variable.
 pub(super) struct Solver<'b> {
     var: Value<'b>,
@@ -76,8 +68,9 @@ impl<'b> Solver<'b> {
     /// unknown.
     pub(super) fn solve(&self, cond: Value<'b>, holds: bool) -> Option<Interval> {
         let Expr::Arith { op, a, b: Some(b) } = cond.view() else { return None };
-        let (a, b) = (self.linear(a)?, self.linear(b)?);
-        let Linear { by, low, high } = plus(a, b, -1)?;
+        let difference = self.linear(a)?.minus(self.linear(b)?)?;
+        let by = difference.coefficient(&self.var);
+        let (low, high) = self.ends_without_variable(&difference)?;
         let op = if holds { op } else { opposite(op) };
         // Solves `by * var <= most` or `by * var >= least`.
         let (least, most) = match op {
@@ -104,36 +97,37 @@ impl<'b> Solver<'b> {
         (!found.is_empty()).then_some(found)
     }
 
-    fn linear(&self, value: Value<'b>) -> Option<Linear> {
+    /// Returns an expression as a sum of multiples of variables.
+    fn linear(&self, value: Value<'b>) -> Option<Linear<Value<'b>>> {
         if let Some(number) = value.dim().and_then(|dim| dim.as_int()) {
-            return Some(Linear { by: 0, low: number, high: number });
+            return Some(Linear::constant(number));
         }
         if value == self.var {
-            return Some(Linear { by: 1, low: 0, high: 0 });
+            return Some(Linear::atom(value));
         }
         if let Some((low, high)) = self.ranges.get(&value).copied() {
-            return Some(Linear { by: 0, low, high });
+            return Some(if low == high { Linear::constant(low) } else { Linear::atom(value) });
         }
         let Expr::Arith { op, a, b: Some(b) } = value.view() else { return None };
-        let (x, y) = (self.linear(a)?, self.linear(b)?);
-        match op {
-            PrimOp::Add => plus(x, y, 1),
-            PrimOp::Sub => plus(x, y, -1),
-            PrimOp::Mul if y.by == 0 && y.low == y.high => times(x, y.low),
-            PrimOp::Mul if x.by == 0 && x.low == x.high => times(y, x.low),
+        let (a, b) = (self.linear(a)?, self.linear(b)?);
+        match (op, a.as_constant(), b.as_constant()) {
+            (PrimOp::Add, ..) => a.plus(b),
+            (PrimOp::Sub, ..) => a.minus(b),
+            (PrimOp::Mul, _, Some(by)) => a.scaled(&by),
+            (PrimOp::Mul, Some(by), _) => b.scaled(&by),
             _ => None,
         }
     }
-}
 
-fn plus(a: Linear, b: Linear, sign: i64) -> Option<Linear> {
-    let b = times(b, sign)?;
-    Some(Linear { by: a.by.checked_add(b.by)?, low: a.low.checked_add(b.low)?, high: a.high.checked_add(b.high)? })
-}
-
-fn times(a: Linear, by: i64) -> Option<Linear> {
-    let (low, high) = (a.low.checked_mul(by)?, a.high.checked_mul(by)?);
-    Some(Linear { by: a.by.checked_mul(by)?, low: low.min(high), high: low.max(high) })
+    /// Returns the least and the greatest value of the terms without the loop variable.
+    fn ends_without_variable(&self, sum: &Linear<Value<'b>>) -> Option<(i64, i64)> {
+        let mut others = sum.terms.iter().filter(|(var, _)| *var != self.var);
+        others.try_fold((sum.constant, sum.constant), |(low, high), (var, by)| {
+            let (min, max) = self.ranges.get(var)?;
+            let (a, b) = (min.checked_mul(*by)?, max.checked_mul(*by)?);
+            Some((low.checked_add(a.min(b))?, high.checked_add(a.max(b))?))
+        })
+    }
 }
 
 /// Returns the negated comparison.
