@@ -2,7 +2,8 @@
 
 use super::Reg;
 
-/// A constant plus registers times constants. Arithmetic is 64-bit and wraps around.
+/// A constant plus registers times constants. Unlike [`Linear`](passhost_lang::scalar::Linear), it computes like the machine: arithmetic is
+/// 64-bit, wraps around and never fails. Its terms are in the order of the registers, so that equal forms have equal records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Affine {
     /// The constant.
