@@ -2,6 +2,7 @@
 //! loops and conditions than hooks provide.
 
 use super::Tir;
+use super::expr::{Folded, folded};
 use crate::PassError;
 use crate::arith::substitute;
 use crate::ir::records::{buffer_of, flag, kind};
@@ -379,32 +380,13 @@ impl<'b> Again<'b> {
         self.edit.node(NodeSpec::new(kind::ARITH).a(op.into()).ty(ty), &[a, b], None)
     }
 
-    /// Writes a sum, with constants folded as in TVM.
-    pub fn add(&mut self, a: V, b: V) -> V {
-        match (self.as_int(a), self.as_int(b)) {
-            (Some(x), Some(y)) if x.checked_add(y).is_some() => self.int(x.saturating_add(y), self.dtype(a)),
-            (Some(0), _) => b,
-            (_, Some(0)) => a,
-            _ => self.binary(PrimOp::Add, a, b),
-        }
-    }
-
-    /// Writes a difference, with constants folded as in TVM.
-    pub fn sub(&mut self, a: V, b: V) -> V {
-        match (self.as_int(a), self.as_int(b)) {
-            (Some(x), Some(y)) if x.checked_sub(y).is_some() => self.int(x.saturating_sub(y), self.dtype(a)),
-            (_, Some(0)) => a,
-            _ => self.binary(PrimOp::Sub, a, b),
-        }
-    }
-
-    /// Writes a product, with constants folded as in TVM.
-    pub fn mul(&mut self, a: V, b: V) -> V {
-        match (self.as_int(a), self.as_int(b)) {
-            (Some(x), Some(y)) if x.checked_mul(y).is_some() => self.int(x.saturating_mul(y), self.dtype(a)),
-            (Some(1), _) | (_, Some(0)) => b,
-            (_, Some(1)) | (Some(0), _) => a,
-            _ => self.binary(PrimOp::Mul, a, b),
+    /// Writes an operation on two values, folded like an operation of [`PrimExpr`](super::PrimExpr).
+    pub fn folded(&mut self, op: PrimOp, a: V, b: V) -> V {
+        match folded(op, self.dtype(a), self.as_int(a), self.as_int(b)) {
+            Some(Folded::Left) => a,
+            Some(Folded::Right) => b,
+            Some(Folded::Int(value)) => self.int(value, self.dtype(a)),
+            None => self.binary(op, a, b),
         }
     }
 

@@ -121,10 +121,13 @@ impl<'t> PrimExpr<'t> {
         if matches!(op, PrimOp::And | PrimOp::Or) {
             a.is_condition();
         }
-        if let Some(known) = folded(op, a, b) {
-            return known;
-        }
         let result = result_type(op, a.dtype);
+        match folded(op, a.dtype, a.as_int(), b.as_int()) {
+            Some(Folded::Left) => return a,
+            Some(Folded::Right) => return b,
+            Some(Folded::Int(value)) => return self.made(self.tir.int(value, result), result),
+            None => {}
+        }
         self.made(self.tir.node(NodeSpec::new(kind::ARITH).a(op.into()), &[a.v, b.v], result), result)
     }
 
@@ -237,23 +240,26 @@ fn result_type(op: PrimOp, operands: DType) -> DType {
     if op.is_truth() { DType::BOOL } else { operands }
 }
 
-/// Folds an operation as in TVM.
-fn folded<'t>(op: PrimOp, a: PrimExpr<'t>, b: PrimExpr<'t>) -> Option<PrimExpr<'t>> {
-    let dtype = result_type(op, a.dtype);
-    let zero = || Some(a.made(a.tir.int(0, a.dtype), a.dtype));
-    match (op, a.as_int(), b.as_int()) {
-        (_, Some(x), Some(y)) if a.dtype.is_int() => {
-            let value = fold_as(op, a.dtype, x, y).filter(|value| dtype.has_integer((*value).into()))?;
-            Some(a.made(a.tir.int(value, dtype), dtype))
-        }
-        (PrimOp::Add, Some(0), _) | (PrimOp::Mul, Some(1), _) => Some(b),
-        (PrimOp::Add | PrimOp::Sub, _, Some(0)) | (PrimOp::Mul | PrimOp::FloorDiv, _, Some(1)) => Some(a),
+/// The result of an operation with a known operand.
+pub(super) enum Folded {
+    Left,
+    Right,
+    Int(i64),
+}
+
+/// Folds an operation as in TVM. The operands have the data type `dtype`; `a` and `b` are their values, if constant.
+pub(super) fn folded(op: PrimOp, dtype: DType, a: Option<i64>, b: Option<i64>) -> Option<Folded> {
+    let fits = |value: &i64| result_type(op, dtype).has_integer((*value).into());
+    Some(match (op, a, b) {
+        (_, Some(x), Some(y)) if dtype.is_int() => Folded::Int(fold_as(op, dtype, x, y).filter(fits)?),
+        (PrimOp::Add, Some(0), _) | (PrimOp::Mul, Some(1), _) => Folded::Right,
+        (PrimOp::Add | PrimOp::Sub, _, Some(0)) | (PrimOp::Mul | PrimOp::FloorDiv, _, Some(1)) => Folded::Left,
         (PrimOp::Mul, Some(0), _)
         | (PrimOp::Mul, _, Some(0))
         | (PrimOp::FloorDiv, Some(0), _)
-        | (PrimOp::FloorMod, _, Some(1)) => zero(),
-        _ => None,
-    }
+        | (PrimOp::FloorMod, _, Some(1)) => Folded::Int(0),
+        _ => return None,
+    })
 }
 
 macro_rules! operators {

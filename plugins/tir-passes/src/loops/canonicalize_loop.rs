@@ -59,8 +59,8 @@ impl<'b> TirRewrite<'b> for Canonicalize {
         let zero = w.int(0, w.dtype(n));
         w.loop_like(stmt, zero, n, |w, new| {
             let step = w.int(step, w.dtype(new));
-            let scaled = w.mul(new, step);
-            let value = w.add(scaled, first);
+            let scaled = w.folded(PrimOp::Mul, new, step);
+            let value = w.folded(PrimOp::Add, scaled, first);
             w.set(var, value);
             w.iteration(self, stmt, var)
         })
@@ -103,7 +103,7 @@ fn iterations(extent: V, step: i64, w: &mut Again<'_>) -> V {
         Some(extent) => w.int(quotient_up(extent, step), dtype),
         None => {
             let (rest, step) = (w.int(step - 1, dtype), w.int(step, dtype));
-            let last = w.add(extent, rest);
+            let last = w.folded(PrimOp::Add, extent, rest);
             w.binary(PrimOp::FloorDiv, last, step)
         }
     }

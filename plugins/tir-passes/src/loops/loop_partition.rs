@@ -8,6 +8,7 @@ mod interval;
 use interval::{Interval, Solver};
 use plugin_api::ir::loop_kind;
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use plugin_api::tir::{Again, TirRewrite, has_jumps};
 use std::collections::{HashMap, HashSet};
 
@@ -275,7 +276,7 @@ impl<'b> Partition<'b> {
         let mut v = new;
         for offset in part.offsets.iter().rev().filter(|offset| **offset != 0) {
             let by = w.int(*offset, part.var.ty().dtype());
-            v = w.binary(plugin_api::scalar::PrimOp::Add, v, by);
+            v = w.binary(PrimOp::Add, v, by);
         }
         w.set(part.var, v);
     }

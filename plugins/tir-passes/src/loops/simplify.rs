@@ -342,12 +342,9 @@ fn combined(op: PrimOp, a: V, b: V, w: &mut Again<'_>) -> V {
 /// Combines two vectors, each a ramp or a broadcast.
 fn vector(op: PrimOp, a: V, b: V, w: &mut Again<'_>) -> Option<V> {
     let dtype = w.dtype(a);
-    let elements: fn(&mut Again<'_>, V, V) -> V = match op {
-        PrimOp::Add => |w, a, b| w.add(a, b),
-        PrimOp::Sub => |w, a, b| w.sub(a, b),
-        PrimOp::Mul => |w, a, b| w.mul(a, b),
-        _ => return None,
-    };
+    if !matches!(op, PrimOp::Add | PrimOp::Sub | PrimOp::Mul) {
+        return None;
+    }
     let parts = |w: &mut Again<'_>, v: V| match w
         .with(v, |v| (matches!(v.view(), Expr::Ramp { .. }), matches!(v.view(), Expr::Broadcast { .. })))
     {
@@ -356,21 +353,21 @@ fn vector(op: PrimOp, a: V, b: V, w: &mut Again<'_>) -> Option<V> {
     };
     Some(match (&parts(w, a)[..], &parts(w, b)[..]) {
         ([x, lanes], [y, _]) => {
-            let value = elements(w, *x, *y);
+            let value = w.folded(op, *x, *y);
             w.broadcast(value, *lanes, dtype)
         }
         ([base, stride, lanes], [y, _]) => {
-            let base = elements(w, *base, *y);
-            let stride = if op == PrimOp::Mul { w.mul(*stride, *y) } else { *stride };
+            let base = w.folded(op, *base, *y);
+            let stride = if op == PrimOp::Mul { w.folded(op, *stride, *y) } else { *stride };
             w.ramp(base, stride, *lanes, dtype)
         }
         ([x, _], [base, stride, lanes]) if op != PrimOp::Sub => {
-            let base = elements(w, *x, *base);
-            let stride = if op == PrimOp::Mul { w.mul(*stride, *x) } else { *stride };
+            let base = w.folded(op, *x, *base);
+            let stride = if op == PrimOp::Mul { w.folded(op, *stride, *x) } else { *stride };
             w.ramp(base, stride, *lanes, dtype)
         }
         ([x, s, lanes], [y, t, _]) if op != PrimOp::Mul => {
-            let (base, stride) = (elements(w, *x, *y), elements(w, *s, *t));
+            let (base, stride) = (w.folded(op, *x, *y), w.folded(op, *s, *t));
             w.ramp(base, stride, *lanes, dtype)
         }
         _ => return None,

@@ -7,6 +7,7 @@ use super::canonicalize_loop::{first_value, quotient_up, step_of};
 use plugin_api::arith::Analyzer;
 use plugin_api::ir::loop_kind;
 use plugin_api::prelude::*;
+use plugin_api::scalar::PrimOp;
 use plugin_api::tir::{Again, TirRewrite, has_jumps};
 use std::collections::{HashMap, HashSet};
 
@@ -271,7 +272,7 @@ impl<'b> TirRewrite<'b> for Unroll<'b> {
                 let min = first_value(self, min, var, w)?;
                 for i in 0..n {
                     let i = w.int(i * step, var.ty().dtype());
-                    let i = w.add(min, i);
+                    let i = w.folded(PrimOp::Add, min, i);
                     w.set(var, i);
                     w.iteration(self, stmt, var)?;
                 }

@@ -294,21 +294,16 @@ impl<'b> Vectorize<'b> {
     }
 
     fn binary(&mut self, op: PrimOp, a: V, b: V, w: &mut Again<'b>) -> Result<V, PassError> {
-        let fold = |w: &mut Again<'b>, a: V, b: V| match op {
-            PrimOp::Add => w.add(a, b),
-            PrimOp::Sub => w.sub(a, b),
-            _ => w.mul(a, b),
-        };
         if let (PrimOp::Add | PrimOp::Sub | PrimOp::Mul, Some((ramp, scalar, first))) = (op, ramp_and_scalar(a, b, w))
             && (op != PrimOp::Mul || w.as_int(scalar).is_some_and(|by| by > 0))
         {
             let parts = w.parts(ramp);
             if let [base, stride, lanes] = parts[..] {
-                let base = if first { fold(w, base, scalar) } else { fold(w, scalar, base) };
+                let base = if first { w.folded(op, base, scalar) } else { w.folded(op, scalar, base) };
                 let zero = w.int(0, w.dtype(stride));
                 let stride = match op {
-                    PrimOp::Sub if !first => w.sub(zero, stride),
-                    PrimOp::Mul => w.mul(stride, scalar),
+                    PrimOp::Sub if !first => w.folded(op, zero, stride),
+                    PrimOp::Mul => w.folded(op, stride, scalar),
                     _ => stride,
                 };
                 let dtype = w.dtype(ramp);

@@ -50,8 +50,8 @@ impl<'b, W: Widths<'b>> Narrow<W> {
             (Some(was), Some(now)) if was != now => {
                 let dtype = w.dtype(zeros);
                 let (less, more) = (w.int(now.into(), dtype), w.int(was.into(), dtype));
-                let zeros = w.sub(zeros, less);
-                w.add(zeros, more)
+                let zeros = w.folded(PrimOp::Sub, zeros, less);
+                w.folded(PrimOp::Add, zeros, more)
             }
             _ => zeros,
         })
@@ -209,9 +209,7 @@ impl<'b, W: Widths<'b>> Narrow<W> {
         let wider = with_bits(s, s.bits().max(t.bits()));
         let (x, y) = (converted(x, wider, w), converted(y, with_bits(t, wider.bits()), w));
         Ok(match op {
-            PrimOp::Add => w.add(x, y),
-            PrimOp::Sub => w.sub(x, y),
-            PrimOp::Mul => w.mul(x, y),
+            PrimOp::Add | PrimOp::Sub | PrimOp::Mul => w.folded(op, x, y),
             _ => w.binary(op, x, y),
         })
     }
