@@ -259,6 +259,9 @@ impl<'a> FnReader<'a> {
     }
 
     /// Reads a scalar expression. A string is a dimension only as a whole element of a shape.
+    ///
+    /// `TirReader::dim` reads the shapes of TIR, where the same syntax means something else. Here, a number is a Python integer, every
+    /// operation folds, names are symbols, and anything else is an error.
     pub(crate) fn dim(&mut self, expr: &Expr) -> Read<Dim> {
         match expr {
             Expr::NumberLiteral(number) => match &number.value {
