@@ -3,8 +3,9 @@
     ../oracle-venv/bin/python tests/oracle/fresh.py make FOLDER [--seed N] [--networks N] [--onnx N] [--written N]
     ../oracle-venv/bin/python tests/oracle/fresh.py compare FOLDER
 
-`make` builds networks (`fresh_models.py`), imports node models from the `onnx` wheel, generates modules, and runs TVM's pipelines on them
-up to lowered TIR. It writes the distinct texts after each pass to FOLDER/modules.jsonl, in the format of `conformance`.
+`make` builds networks (`fresh_models.py`), imports node models from the `onnx` wheel, generates modules, and runs TVM's
+pipelines on them up to lowered TIR. It writes the distinct texts after each pass to FOLDER/modules.jsonl, in the format
+of `conformance`.
 `compare` parses each text, and passhost's output for it, with TVM, and runs each pass that both have. Outcomes are
 kept in FOLDER/outcomes.jsonl, so that a second run tries only texts for which passhost's output changed. Both commands
 continue where they were stopped. The exit code is 1 if anything differs.
