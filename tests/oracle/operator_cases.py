@@ -414,7 +414,67 @@ def images():
             case("relax.image.resize3d", make, Param(shape))
     for n, to in [(2, (3, 4)), (N, (5, 2)), (1, (2, 3))]:
         case("relax.image.affine_grid", lambda x, to=to: R.image.affine_grid(x, to), t(n, 2, 3))
+        case("relax.image.affine_grid", lambda x, to=to: R.image.affine_grid(x, (2, *to), False), t(n, 3, 4))
 
 
-for table in (elementwise, binary, creation, shapes, indexing, reductions, products, norms, windows, images):
+def boxes(batch, n, low=0.0):
+    """A parameter of rows of class, score and corners."""
+    rng = np.random.default_rng(batch * 7 + n)
+    first = rng.uniform(0, 4, (batch, n, 2))
+    scores = rng.permutation(batch * n).reshape(batch, n, 1) / (batch * n) + low
+    rows = [rng.integers(0, 2, (batch, n, 1)), scores, first, first + rng.uniform(0.5, 4, (batch, n, 2))]
+    return Values(np.concatenate(rows, -1), "float32")
+
+
+def vision():
+    for method, padding, corners in itertools.product(["bilinear", "nearest", "bicubic"], ["zeros", "border", "reflection"], [False, True]):
+        make = lambda x, g, o=(method, "NCHW", padding, corners): R.image.grid_sample(x, g, *o)
+        case("relax.image.grid_sample", make, t(2, 3, 4, 5), t(2, 2, 6, 3, low=-1.5, high=1.5))
+        case("relax.image.grid_sample", make, t(N, 3, M, 5), t(N, 2, 6, 3, low=-1.5, high=1.5))
+        if method != "bicubic":
+            make = lambda x, g, o=(method, "NCDHW", padding, corners): R.image.grid_sample(x, g, *o)
+            case("relax.image.grid_sample", make, t(2, 3, 4, 5, 3), t(2, 3, 2, 3, 4, low=-1.5, high=1.5))
+    rois = Values([[0, 0.5, 1, 5, 6], [1, -2, -4, 9, 8], [1, 2, 2, 2, 2], [0, 20, 20, 30, 30], [0, 4, 3, 1, 1]], "float32")
+    for mode, aligned, ratio, layout in itertools.product(["avg", "max"], [False, True], [-1, 2], ["NCHW", "NHWC"]):
+        # TVM does not initialize the results of cells without samples.
+        own = Values(rois.values[:2], "float32") if aligned else rois
+        make = lambda x, r, o=(ratio, aligned, layout, mode): R.vision.roi_align(x, r, (2, 3), 0.5, *o)
+        case("relax.vision.roi_align", make, t(2, 3, 6, 7), own)
+        case("relax.vision.roi_align", make, t(2, N, M, 4), own)
+    for scale in (1.0, 0.5, 0.3):
+        case("relax.vision.roi_pool", lambda x, r, s=scale: R.vision.roi_pool(x, r, (2, 3), s), t(2, 3, 6, 7), rois)
+        case("relax.vision.roi_pool", lambda x, r, s=scale: R.vision.roi_pool(x, r, (2, 3), s), t(2, N, M, 4), rois)
+    for data in (boxes(2, 6), boxes(1, 9), boxes(3, 1), boxes(1, 6, low=-0.4)):
+        batch, n = data.values.shape[:2]
+        counts, indices = Values([n, max(n - 2, 0), 0][:batch], "int32"), Values(np.tile(np.arange(n), (batch, 1)), "int32")
+        for threshold, id_index in [(0.0, 0), (0.4, -1)]:
+            case("relax.vision.get_valid_counts", lambda x, o=(threshold, id_index): R.vision.get_valid_counts(x, *o), data, repeats=True)
+        for options in [
+            {}, {"force_suppress": True, "iou_threshold": 0.2}, {"id_index": -1, "max_output_size": 2}, {"top_k": 3}, {"return_indices": False},
+            {"return_indices": False, "invalid_to_bottom": True}, {"soft_nms_sigma": 0.5}, {"soft_nms_sigma": 0.3, "score_threshold": 0.2, "max_output_size": 3},
+            {"soft_nms_sigma": 0.5, "return_indices": False, "id_index": -1},
+        ]:  # fmt: skip
+            make = lambda x, c, i, o=options: R.vision.non_max_suppression(x, c, i, **o)
+            case("relax.vision.non_max_suppression", make, data, counts, indices, repeats=True)
+        corners, scores = Values(data.values[..., 2:], "float32"), Values(np.abs(data.values[..., :2]).transpose(0, 2, 1), "float32")
+        for kind, most, iou, least in itertools.product(("tensorflow", "onnx"), (2, 20), (0.3, 0.5), (0.1, 0.6)):
+            make = lambda x, s, o=(most, iou, least, kind): R.vision.all_class_non_max_suppression(
+                x, s, relax.const(o[0], "int64"), relax.const(o[1], "float32"), relax.const(o[2], "float32"), o[3]
+            )
+            case("relax.vision.all_class_non_max_suppression", make, corners, scores, repeats=True)
+    for clip, threshold, background, softmax in itertools.product([False, True], [0.0, 0.4], [False, True], [False, True]):
+        make = lambda c, l, a, o=(clip, threshold, (0.1, 0.1, 0.2, 0.2), background, softmax): R.vision.multibox_transform_loc(c, l, a, *o)
+        case("relax.vision.multibox_transform_loc", make, t(2, 3, 5), t(2, 20), t(1, 5, 4))
+        case("relax.vision.multibox_transform_loc", make, t(N, 2, 5), t(N, 20), t(1, 5, 4))
+    for accumulate in (False, True):
+        put = lambda x, i, j, v, a=accumulate: R.index_put(x, (i, j), v, accumulate=a)
+        case("relax.index_put", put, t(4, 5), Values([0, -1, 2]), Values([1, -5, 4]), t(3))
+        case("relax.index_put", put, t(N, 5), Values([[0], [2]]), Values([[1, 3, 0]]), t(2, 3))
+        case("relax.index_put", lambda x, i, v, a=accumulate: R.index_put(x, (i,), v, accumulate=a), t(N), Values([1, 3], "int32"), t(2))
+    case("relax.index_put", lambda x, i, v: R.index_put(x, (i,), v, accumulate=True), t(4), Values([1, 1, -1, 3]), t(4))
+    for shape, lengths, axes in [((3, 4), [0, 4, 2], (1, 0)), ((4, 3), [1, 3, 4], (0, 1)), ((N, 2, M), [1, 2, 3, 0, 9], (2, 0)), ((2, 3, 4), [4, 0, 3], (-1, -2))]:
+        case("relax.reverse_sequence", lambda x, y, o=axes: R.reverse_sequence(x, y, *o), Param(shape), Values(lengths, "int32"))
+
+
+for table in (elementwise, binary, creation, shapes, indexing, reductions, products, norms, windows, images, vision):
     table()

@@ -429,8 +429,50 @@ def more():
         case("more", lambda x: R.strided_slice(x, [0], [begin], [end], [step], assume_inbound=True), tensor((5,)))
 
 
+def vision():
+    samples = lambda method, layout, padding, corners: lambda x, g: R.image.grid_sample(x, g, method, layout, padding, corners)
+    for data, grid in itertools.product([*vague((2, 3, 4, 5)), tensor((N, 3, M, 5)), tensor((2, 3, 4))], [*vague((2, 2, 6, N)), tensor((2, 2, 6))]):
+        case("vision", samples("bilinear", "NCHW", "zeros", False), data, grid)
+    for data, grid in itertools.product([*vague((2, 3, 4, 5, 6)), tensor((2, 3, 4, 5))], [*vague((2, 3, 7, N, M)), tensor((2, 3, 7, 8))]):
+        case("vision", samples("nearest", "NCDHW", "border", True), data, grid)
+    for layout in ["NHWC", "NDHWC", "CHWN", "NCH", "nchw"]:
+        case("vision", samples("bicubic", layout, "reflection", True), tensor((2, 3, 4, 5)), tensor((2, 2, 6, 7)))
+    for data, rois in itertools.product([*vague((2, 3, 8, 9)), tensor((N, M, 8, N)), tensor((3, 8, 9))], [*vague((4, 5)), tensor((N, 5)), tensor((4, 4)), tensor((4, M)), tensor((5,))]):
+        case("vision", lambda x, r: R.vision.roi_align(x, r, (2, 3), 0.5), data, rois)
+        case("vision", lambda x, r: R.vision.roi_align(x, r, 2, 1.0, 3, True, "NHWC", "max"), data, rois)
+        case("vision", lambda x, r: R.vision.roi_pool(x, r, (2, 3), 0.5), data, rois)
+    for layout, mode in [("CHWN", "avg"), ("NCHW", "min")]:
+        case("vision", lambda x, r: R.vision.roi_align(x, r, (2, 3), 0.5, layout=layout, mode=mode), tensor((2, 3, 8, 9)), tensor((4, 5)))
+    case("vision", lambda x, r: R.vision.roi_pool(x, r, (2, 3), 0.5, "NHWC"), tensor((2, 3, 8, 9)), tensor((4, 5)))
+    limits = [tensor((), "int64"), tensor(()), tensor(())]
+    for boxes, scores in itertools.product([tensor((2, 6, 4)), tensor((N, M, 4), "float16"), tensor((6, 4))], [tensor((2, 3, 6)), tensor((N, 3, M), "float16"), tensor((3, 6))]):
+        for kind in ("onnx", "tensorflow"):
+            case("vision", lambda *args: R.vision.all_class_non_max_suppression(*args, kind), boxes, scores, *limits)
+    for data in [*vague((2, 6, 7)), tensor((N, M, 6)), tensor((2, 6, N)), tensor((2, 6, 3)), tensor((2, 6))]:
+        for id_index, score_index in [(0, 1), (-1, 2), (-2, 1), (0, 7), (7, 0), (0, -1)]:
+            case("vision", lambda x: R.vision.get_valid_counts(x, 0.5, id_index, score_index), data)
+        for counts, indices in itertools.product([*vague((2,), "int32"), tensor((N,), "int32"), tensor((2,), "int64")], [*vague((2, 6), "int32"), tensor((N, M), "int32"), tensor((2, 5), "int32"), tensor((2, 6), "int64")]):
+            case("vision", R.vision.non_max_suppression, data, counts, indices)
+        for options in [{"return_indices": False}, {"soft_nms_sigma": 0.5}, {"soft_nms_sigma": 0.5, "return_indices": False}, {"coord_start": 4}, {"id_index": -1}, {"score_index": 9}]:
+            case("vision", lambda *args: R.vision.non_max_suppression(*args, **options), data, tensor((2,), "int32"), tensor((2, 6), "int32"))
+    for classes, offsets, anchor in itertools.product([*vague((2, 3, 6)), tensor((N, 3, M)), tensor((2, 3))], [*vague((2, 24)), tensor((N, M)), tensor((2, 23)), tensor((3, 24)), tensor((2, 20))], [*vague((1, 6, 4)), tensor((1, M, 4)), tensor((2, 6, 4)), tensor((1, 5, 4)), tensor((1, 6, 5)), tensor((1, 6, 4), "float16")]):
+        case("vision", R.vision.multibox_transform_loc, classes, offsets, anchor)
+    indices = [*vague((3,), "int64"), tensor((2, 3), "int32"), tensor((), "int64"), tensor((3,), "float32"), tensor((N,), "uint8")]
+    for data, a, values in itertools.product([*vague((4, 5)), tensor((N, M)), tensor((4,))], indices, [tensor((3,)), tensor(None, "float32"), tensor((3,), "float16")]):
+        case("vision", lambda x, i, j, v: R.index_put(x, (i, j), v, accumulate=True), data, a, tensor((3,), "int64"), values)
+        case("vision", lambda x, i, v: R.index_put(x, i, v), data, a, values)
+    for data, lengths in itertools.product([*vague((2, 3, 4)), tensor((N, M)), tensor((2,))], [*vague((2,), "int64"), tensor((N,), "int32"), tensor((3,), "int32"), tensor((2,), "int16"), tensor((2, 1), "int64"), tensor((2,), "uint32")]):
+        for axes in [(1, 0), (0, 1), (-1, -2), (2, 0), (3, 0), (1, -3)]:
+            case("vision", lambda x, y: R.reverse_sequence(x, y, *axes), data, lengths)
+    for data, size in itertools.product([*vague((2, 2, 3)), *vague((2, 3, 4)), tensor((N, 2, M)), tensor((2, 3))], [[4, 5], [N, 5], [4, 5, M], [4]]):
+        case("vision", lambda x: R.image.affine_grid(x, size), data)
+    starts, most = tensor((3,), "int32"), tensor((), "int32")
+    for q, k, v in itertools.product([tensor((1, 8, 4, 16)), tensor((1, N, 4, 16)), tensor((8, 4, 16))], [tensor((1, 6, 4, 16)), tensor((1, M, 2, 16)), tensor((1, 6, 3, 16))], [tensor((1, 6, 4, 32)), tensor((1, M, 2, 8)), tensor((1, 5, 4, 8))]):
+        case("vision", lambda q, k, v, s, m: R.nn.attention_var_len(q, k, v, s, m), q, k, v, starts, most)
+
+
 def main():
-    for build in (elementwise, reduction, reshaping, joining, indexing, creation, products, norms, layouts, more):
+    for build in (elementwise, reduction, reshaping, joining, indexing, creation, products, norms, layouts, more, vision):
         build()
     windows(random.Random(27))
     OUT.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,8 @@ import itertools
 
 import numpy as np
 
+import vision_cases
+
 SIGNED = ["int8", "int16", "int32", "int64"]
 UNSIGNED = ["uint8", "uint16", "uint32", "uint64"]
 INTS = SIGNED + UNSIGNED
@@ -485,3 +487,5 @@ def shorthands():
 
 for table in (unary, binary, reductions, products, slices, uniques, windows, images, attention, samples, subscripts, squeezes, medians, extremes_of_infinities, sums_of_powers, mirrors, medians_over_axes, views, shorthands):
     table()
+
+vision_cases.add(case)

@@ -55,6 +55,19 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         given,
     ),
     op(
+        "relax.call_py_func",
+        documented!(
+            "Calls a Python function of the module; it cannot be executed outside of Python.",
+            GIVEN_PACKED,
+            r#"x: R.Tensor((2, 3), "float32")"#,
+            r#"R.call_py_func("my_function", (x,), ty_args=(R.Tensor((2, 3), "float32"),))"#,
+            r#"R.Tensor((2, 3), "float32")"#
+        ),
+        &[arg("func_name", ArgKind::Any), arg("args", ArgKind::Tuple)],
+        &[],
+        given,
+    ),
+    op(
         "relax.call_tir_inplace",
         documented!(
             "Calls a PrimFunc that writes results to some of its arguments.",

@@ -179,19 +179,27 @@ fn uneven(at: usize, size: i64, workers: i64) -> Inferred {
     wrong(format!("the {size} elements of axis {at} are not divisible by {workers} workers"))
 }
 
+/// Infers the grid of a linear map of `n` axes: a matrix of `n` rows and `n + 1` columns for each batch.
 fn affine_grid(call: Call<'_>) -> Inferred {
     let (data, (ndim, size)) = (tensor(call, 0)?, shape(call, 1)?);
     if data.ndim >= 0 && data.ndim != 3 {
         return wrong(format!("data must have 3 dimensions, found {}", data.ndim));
     }
-    if ndim >= 0 && ndim != 2 {
-        return wrong(format!("the size has {ndim} dimensions; it must have 2"));
+    if !matches!(ndim, 2 | 3) {
+        return wrong(format!("the size must have 2 or 3 dimensions, found {ndim}"));
     }
-    let dims = data.shape.clone().zip(size).map(|(data, size)| {
-        let front = data.into_iter().take(2);
-        front.chain(size).collect()
+    let [rows, columns] = [i64::from(ndim), i64::from(ndim) + 1];
+    let is_not = |dim: &Dim, n: i64| dim.as_int().is_some_and(|dim| dim != n);
+    if let Some([_, height, width]) = data.shape.as_deref()
+        && (is_not(height, rows) || is_not(width, columns))
+    {
+        return wrong(format!("data must be matrices of {rows} rows and {columns} columns"));
+    }
+    let dims = data.shape.as_ref().zip(size).map(|(data, size)| {
+        let front = [data[0].clone(), Dim::Int(rows)];
+        front.into_iter().chain(size).collect()
     });
-    Ok(with_shape(&data, 4, dims))
+    Ok(with_shape(&data, ndim + 2, dims))
 }
 
 /// Returns the variables of an index map and its new indices.

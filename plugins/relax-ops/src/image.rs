@@ -67,6 +67,27 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         |call| resize(call, "NCDHW"),
     ),
     op(
+        "relax.image.grid_sample",
+        documented!(
+            "Samples of images or volumes at the positions in a grid.\n\n \
+             A position goes from -1 to 1 along each spatial axis; axis 1 of `grid` contains the coordinate along the last axis \
+             first. `method` is `nearest`, `bilinear` or `bicubic`; `padding_mode` is `zeros`, `border` or `reflection`. \
+             Unlike TVM, volumes have bicubic samples, too",
+            "batch and channels of `data`, and the spatial axes of `grid`",
+            r#"data: R.Tensor((1, 3, 8, 8), "float32"), grid: R.Tensor((1, 2, 5, 6), "float32")"#,
+            r#"R.image.grid_sample(data, grid, method="bilinear", padding_mode="border")"#,
+            r#"R.Tensor((1, 3, 5, 6), "float32")"#
+        ),
+        &[arg("data", ArgKind::Tensor), arg("grid", ArgKind::Tensor)],
+        &[
+            attr_or("method", AttrType::Str, DefaultDecl::Str("bilinear")),
+            attr_or("layout", AttrType::Str, DefaultDecl::Str("NCHW")),
+            attr_or("padding_mode", AttrType::Str, DefaultDecl::Str("zeros")),
+            attr_or("align_corners", AttrType::Bool, DefaultDecl::Bool(false)),
+        ],
+        grid_sample,
+    ),
+    op(
         "relax.quantize",
         documented!(
             "Floats quantized to integers, by scale and zero point.",
@@ -121,6 +142,25 @@ fn resize(call: Call<'_>, axes: &str) -> Inferred {
         None => layout.size(x, letter),
     })?;
     Ok(with_shape(&like, layout.ndim(), Some(dims)))
+}
+
+/// Infers samples of images, or of volumes if the layout is `NCDHW`, as in TVM.
+fn grid_sample(call: Call<'_>) -> Inferred {
+    let (data, grid) = (tensor(call, 0)?, tensor(call, 1)?);
+    let name = text(call, "layout").unwrap_or("NCHW");
+    let axes = if name == "NCDHW" { "NCDHW" } else { "NCHW" };
+    let layout = Layout::of(name, axes)?;
+    if grid.ndim >= 0 && grid.ndim as usize != axes.len() {
+        return wrong(format!("the grid must have {} dimensions, like the data, found {}", axes.len(), grid.ndim));
+    }
+    let (Some(x), Some(grid)) = (layout.dims(&data, "data")?, grid.shape) else {
+        return Ok(with_shape(&data, layout.ndim(), None));
+    };
+    let dims = layout.place(|letter| match axes.bytes().position(|axis| axis == letter) {
+        Some(at) if at > 1 => Ok(grid[at].clone()),
+        _ => layout.size(x, letter),
+    })?;
+    Ok(with_shape(&data, layout.ndim(), Some(dims)))
 }
 
 fn converted(call: Call<'_>, dtype: DType) -> Inferred {

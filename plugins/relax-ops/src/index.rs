@@ -2,8 +2,8 @@
 
 use crate::declare::*;
 use crate::type_rules::*;
-use plugin_api::arith::apply;
-use plugin_api::ir::{Call, Dim, Expr, TensorType, Type, Value};
+use plugin_api::arith::{apply, prove_equal};
+use plugin_api::ir::{Call, DType, Dim, Expr, TensorType, Type, Value};
 use plugin_api::metadata::{ArgKind, AttrType};
 use plugin_api::scalar::PrimOp;
 use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
@@ -109,6 +109,38 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         SCATTER,
         &[AXIS0, REDUCTION],
         scatter_elements,
+    ),
+    op(
+        "relax.index_put",
+        documented!(
+            "The tensor with new elements at the given positions.\n\n \
+             `indices` contains the index along each axis; negative indices count from the end. Indices are broadcast \
+             together, and `values` to them. If a position occurs repeatedly, its last value counts, or the sum of its \
+             values with `accumulate`",
+            SAME,
+            r#"data: R.Tensor((4, 5), "float32"), i: R.Tensor((3,), "int64"), j: R.Tensor((3,), "int64"), values: R.Tensor((3,), "float32")"#,
+            "R.index_put(data, (i, j), values, accumulate=True)",
+            r#"R.Tensor((4, 5), "float32")"#
+        ),
+        &[arg("data", ArgKind::Tensor), arg("indices", ArgKind::Any), arg("values", ArgKind::Tensor)],
+        &[attr_or("accumulate", AttrType::Bool, DefaultDecl::Bool(false))],
+        index_put,
+    ),
+    op(
+        "relax.reverse_sequence",
+        documented!(
+            "The tensor, with the first elements along an axis in reverse order; their number is given for each index of the batch axis.",
+            SAME,
+            r#"data: R.Tensor((4, 5), "float32"), lengths: R.Tensor((4,), "int64")"#,
+            "R.reverse_sequence(data, lengths, seq_axis=1, batch_axis=0)",
+            r#"R.Tensor((4, 5), "float32")"#
+        ),
+        &[arg("data", ArgKind::Tensor), arg("seq_lengths", ArgKind::Tensor)],
+        &[
+            attr_or("seq_axis", AttrType::Int, DefaultDecl::Int(1)),
+            attr_or("batch_axis", AttrType::Int, DefaultDecl::Int(0)),
+        ],
+        reverse_sequence,
     ),
     op(
         "relax.scatter_nd",
@@ -329,6 +361,46 @@ fn scatter_elements(call: Call<'_>) -> Inferred {
         && same_shape(a, b) == Some(false)
     {
         return wrong("indices and updates must have the same shape".to_string());
+    }
+    Ok(Type::Tensor(x))
+}
+
+fn index_put(call: Call<'_>) -> Inferred {
+    let (x, values) = (tensor(call, 0)?, tensor(call, 2)?);
+    let indices = match argument(call, 1)?.ty() {
+        ty if matches!(ty.to_owned(), Type::Tuple(_)) => tensors(call, 1)?,
+        _ => vec![tensor(call, 1)?],
+    };
+    if x.ndim < 0 {
+        return Ok(Type::Tensor(x));
+    }
+    for (k, index) in indices.iter().enumerate() {
+        needs_int(index.dtype, "indices")?;
+        if index.ndim == 0 {
+            return wrong(format!("index {k} must have at least one dimension"));
+        }
+    }
+    if indices.len() != x.ndim as usize {
+        return wrong(format!("{} indices were given for {} dimensions", indices.len(), x.ndim));
+    }
+    same_dtype(x.dtype, values.dtype)?;
+    Ok(Type::Tensor(x))
+}
+
+fn reverse_sequence(call: Call<'_>) -> Inferred {
+    let (x, lengths) = (tensor(call, 0)?, tensor(call, 1)?);
+    if lengths.ndim >= 0 && lengths.ndim != 1 {
+        return wrong(format!("seq_lengths must have one dimension, found {}", lengths.ndim));
+    }
+    if lengths.dtype.is_known() && ![DType::I32, DType::I64].contains(&lengths.dtype) {
+        return wrong(format!("seq_lengths must be int32 or int64, found {}", lengths.dtype));
+    }
+    axis(int(call, "seq_axis").unwrap_or(1), x.ndim)?;
+    let batch = axis(int(call, "batch_axis").unwrap_or(0), x.ndim)?;
+    if let (Some(dims), Some(at), Some([n])) = (&x.shape, batch, lengths.shape.as_deref())
+        && prove_equal(&dims[at], n) == Some(false)
+    {
+        return wrong(format!("{} lengths were given for {} batches", show(n), show(&dims[at])));
     }
     Ok(Type::Tensor(x))
 }

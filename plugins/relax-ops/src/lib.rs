@@ -28,11 +28,12 @@ mod split;
 mod train;
 mod type_rules;
 mod view;
+mod vision;
 
 use plugin_api::export_plugin;
 use plugin_api::typing::operators::OpDecl;
 
-const FAMILIES: [&[OpDecl]; 17] = [
+const FAMILIES: [&[OpDecl]; 18] = [
     elementwise::OPERATORS,
     linear::OPERATORS,
     conv::OPERATORS,
@@ -46,6 +47,7 @@ const FAMILIES: [&[OpDecl]; 17] = [
     search::OPERATORS,
     create::OPERATORS,
     image::OPERATORS,
+    vision::OPERATORS,
     calls::OPERATORS,
     runtime::OPERATORS,
     train::OPERATORS,

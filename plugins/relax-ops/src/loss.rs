@@ -19,6 +19,15 @@ const QKV_BIAS: &[ArgDecl] = &[
     arg("value", ArgKind::Tensor),
     arg("bias", ArgKind::Tensor),
 ];
+const QKV_VAR_LEN: &[ArgDecl] = &[
+    arg("query", ArgKind::Tensor),
+    arg("key", ArgKind::Tensor),
+    arg("value", ArgKind::Tensor),
+    arg("seqstart_q", ArgKind::Tensor),
+    arg("seqstart_k", ArgKind::Tensor),
+    arg("max_seqlen_q", ArgKind::Tensor),
+    arg("max_seqlen_k", ArgKind::Tensor),
+];
 const ATTENTION: &[AttrDecl] = &[
     attr_or("scale", AttrType::Any, DefaultDecl::None),
     attr_or("causal_mask", AttrType::OptStr, DefaultDecl::None),
@@ -78,6 +87,21 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
             r#"R.Tensor((2, 8, 4, 32), "float32")"#
         ),
         QKV_BIAS,
+        ATTENTION,
+        attention,
+    ),
+    op(
+        "relax.nn.attention_var_len",
+        documented!(
+            "Scaled dot-product attention of sequences of various lengths, one after the other.\n\n \
+             Sequence `i` has the positions from `seqstart[i]` to `seqstart[i + 1]`; each query sees the keys of its \
+             sequence. Positions after the last sequence give 0. TVM executes this operator only with CUTLASS",
+            ATTENDED,
+            r#"query: R.Tensor((1, 8, 4, 16), "float32"), key: R.Tensor((1, 6, 4, 16), "float32"), value: R.Tensor((1, 6, 4, 32), "float32"), starts: R.Tensor((3,), "int32"), most: R.Tensor((), "int32")"#,
+            "R.nn.attention_var_len(query, key, value, starts, starts, most, most)",
+            r#"R.Tensor((1, 8, 4, 32), "float32")"#
+        ),
+        QKV_VAR_LEN,
         ATTENTION,
         attention,
     ),

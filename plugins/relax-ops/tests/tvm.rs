@@ -73,4 +73,4 @@ macro_rules! families {
         }
     )*};
 }
-families! { elementwise reduction reshaping joining indexing creation products windows norms layouts more }
+families! { elementwise reduction reshaping joining indexing creation products windows norms layouts more vision }

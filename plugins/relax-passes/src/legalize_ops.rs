@@ -94,7 +94,12 @@ fn legalize_ops(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module,
                     let constant = rw.array(&array);
                     return Ok(alias(value, constant, rw));
                 }
-                Some(Replacement::Packed(packed)) => call_packed(value, &packed, rw),
+                Some(Replacement::Packed(packed)) => {
+                    // An annotation may have sizes that are known only at run time.
+                    let ty = ctx.infer(call).map_or_else(|_| value.ty().to_owned(), |inferred| inferred.ty);
+                    has_new_types |= ty != value.ty().to_owned();
+                    call_packed(value, &packed, &ty, rw)
+                }
                 _ => return Err(no_function(value, op)),
             };
             Ok::<_, PassError>(Action::Replace(v))
@@ -185,13 +190,13 @@ fn text(attr: Attr) -> Option<String> {
 }
 
 /// Emits a call of an external function with the arguments of a call.
-fn call_packed<'b>(value: Value<'b>, packed: &str, rw: &mut Rewriter<'b>) -> V {
+fn call_packed<'b>(value: Value<'b>, packed: &str, ty: &Type, rw: &mut Rewriter<'b>) -> V {
     let Some(call) = value.as_call() else { return rw.v(value) };
     let mut args: Vec<V> = call.args().map(|arg| rw.v(arg)).collect();
     let format = call.attr("format").map(AttrView::to_owned).and_then(text).unwrap_or_default();
-    let (ty, effect) = (value.ty().to_owned(), value.has_effect());
+    let effect = value.has_effect();
     let b = rw.edit().builder();
-    let out = b.ty(&ty);
+    let out = b.ty(ty);
     // The runtime's function for printing takes the text before the values; its function for assertions takes the text
     // after the condition.
     match call.op() {

@@ -1,5 +1,6 @@
 """Tests BlockBuilder, visitors, mutators and passes over functions."""
 
+import numpy as np
 import pytest
 
 import passhost
@@ -243,3 +244,23 @@ def test_a_nested_output_is_bound():
     with bb.function("main", [x]):
         bb.emit_func_output([relax.op.exp(x), relax.op.sin(relax.op.exp(x))])
     assert len(bb.get()["main"].body.blocks[0].bindings) == 3
+
+
+def test_operators_of_vision_have_short_names():
+    assert relax.op.roi_align.operator == relax.op.vision.roi_align.operator == "relax.vision.roi_align"
+    assert {"get_valid_counts", "masked_fill", "call_py_func"} <= set(dir(relax.op))
+
+
+def test_masked_elements_are_filled():
+    bb = relax.BlockBuilder()
+    x, mask = relax.Var("x", relax.TensorType([2], "float32")), relax.Var("mask", relax.TensorType([2], "bool"))
+    with bb.function("main", [x, mask]):
+        bb.emit_func_output(bb.emit(relax.op.masked_fill(x, mask, relax.const(3.0, "float32"))))
+    filled = passhost.exec(bb.get(), np.array([1, 2], "float32"), np.array([True, False]))
+    assert filled.numpy().tolist() == [3.0, 2.0]
+
+
+def test_a_python_function_is_called_by_name():
+    x = relax.Var("x", relax.TensorType([2], "float32"))
+    call = relax.op.call_py_func("f", (x,), relax.TensorType([2], "float32"))
+    assert [ty.dtype for ty in call.ty_args] == ["float32"] and call.args[0].value == "f"

@@ -8,6 +8,7 @@ use passhost_lang::names::nearest;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+mod boxes;
 pub(super) mod sorting;
 pub(super) mod standard;
 

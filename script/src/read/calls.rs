@@ -182,17 +182,16 @@ impl<'a> FnReader<'a> {
                 None => self.opaque_call(&format!("relax.{name}"), call),
             };
         };
-        let n = info.args.len();
-        // Calls of packed functions take any number of arguments, as marked in the name of the last declared argument.
-        let variadic = info.args.last().is_some_and(|arg| arg.name.starts_with('*'));
-        let positional = &call.arguments.args;
-        let (args, rest) =
-            if variadic { (&positional[..], &[][..]) } else { positional.split_at(positional.len().min(n)) };
+        let (args, rest) = operands(info, call);
         let rest = rest.get(usize::from(info.name == "relax.nn.attention")..).unwrap_or_default();
         let (types, rest) = positional_types(info, call, rest)?;
         let mut values = Vec::with_capacity(args.len() + 1);
         for arg in args {
             values.push(self.operand_at(info, values.len(), arg)?);
+        }
+        if args.len() == 1 && is_spread(info, call) {
+            let tuple = self.tuple_of(&call.arguments.args[1..])?;
+            values.push(self.sized(tuple, span(call))?);
         }
         // Operands given by name, in declaration order.
         while let Some(arg) = info.args.get(values.len()) {
@@ -575,6 +574,23 @@ fn other_name(name: &str) -> Option<&'static str> {
 /// Returns the operand that a call gives by name.
 fn operand_named<'c>(call: &'c ExprCall, name: &str) -> Option<&'c Expr> {
     keyword(call, name).or_else(|| keyword(call, other_name(name)?))
+}
+
+/// Returns true if the arguments of a Python function are separate: `R.call_py_func("f", x, y, out_ty=…)`.
+fn is_spread(info: &OpInfo, call: &ExprCall) -> bool {
+    let given = operand_named(call, "args").is_some();
+    info.name == "relax.call_py_func" && call.arguments.args.len() != 2 && !given
+}
+
+/// Splits the positional arguments of a call into operands and the rest. Calls of packed functions take any number of
+/// operands, as marked in the name of the last declared operand.
+fn operands<'a>(info: &OpInfo, call: &'a ExprCall) -> (&'a [Expr], &'a [Expr]) {
+    let given: &[Expr] = &call.arguments.args;
+    match info.args.last() {
+        Some(last) if last.name.starts_with('*') => (given, &[]),
+        _ if is_spread(info, call) => (&given[..given.len().min(1)], &[]),
+        _ => given.split_at(given.len().min(info.args.len())),
+    }
 }
 
 /// Returns the types in a call, passed by position or by name, and the attributes passed by position.

@@ -5,12 +5,14 @@ use super::reduce::reduce;
 use super::{Legal, Row, cannot, float_attr};
 use crate::declare::text;
 use plugin_api::arith::{prove_equal, simplify};
-use plugin_api::ir::{Call, Dim};
+use plugin_api::ir::{Call, DType, Dim};
 use plugin_api::te::{Note, Te, TeExpr, TeTensor};
+use plugin_api::typing::operators::InferError;
 
 pub(super) const ROWS: &[Row] = &[
     ("relax.nn.attention", |call| attention(call, "attention")),
     ("relax.nn.attention_bias", |call| attention(call, "attention_bias")),
+    ("relax.nn.attention_var_len", var_len),
 ];
 
 /// Reshapes a tensor from (batch, position, head, depth) to (batch and head, position, depth).
@@ -151,5 +153,116 @@ fn attention(call: Call<'_>, name: &str) -> Legal {
     let out = reshaped(&te, &out, &wide);
     let [batch, heads, places] = out_shape;
     let out = transposed(&te, &out, &[0, 2, 1, 3], &[batch, places, heads, width]);
+    te.finish(&[out])
+}
+
+/// Positions of queries or keys in sequences of various lengths, one after the other.
+struct Sequences {
+    /// The starts of all sequences, and the end of the last.
+    starts: TeTensor,
+    /// The number of the sequence of each position.
+    of: TeTensor,
+}
+
+impl Sequences {
+    fn new(te: &Te<'_>, starts: &TeTensor, places: &Dim) -> Sequences {
+        let count = starts.shape()[0].clone() - 1;
+        let k = te.reduce_axis("k", &count);
+        let of = te.compute("sequence", std::slice::from_ref(places), |i| {
+            starts.at([&k + 1]).cast(DType::I64).le(i[0].cast(DType::I64)).cast(DType::I64).sum(&[&k])
+        });
+        Sequences { starts: starts.clone(), of }
+    }
+
+    /// Returns the start and the length of sequence `at`.
+    fn extent(&self, at: &TeExpr) -> (TeExpr, TeExpr) {
+        let start = self.starts.at([at]).cast(DType::I64);
+        let end = self.starts.at([at + 1]).cast(DType::I64);
+        (start.clone(), end - start)
+    }
+}
+
+/// Returns the condition under which a key is visible to a query of the same sequence.
+fn visible(mask: Option<&str>, sequences: [&Sequences; 2], at: &TeExpr, [query, key]: [&TeExpr; 2]) -> TeExpr {
+    let [(first, queries), (start, keys)] = sequences.map(|of| of.extent(at));
+    let ahead = key.cast(DType::I64) - start - (query.cast(DType::I64) - first);
+    match mask {
+        None => TeExpr::int(1, DType::BOOL),
+        Some("BottomRight") => ahead.le((&queries - &keys).max(keys - queries)),
+        _ => ahead.le(0),
+    }
+}
+
+/// Refuses forms of attention of sequences of various lengths that are not supported.
+fn check_var_len(call: Call<'_>, qkv: [&TeTensor; 3], starts: [&TeTensor; 2]) -> Result<(), InferError> {
+    if qkv.iter().any(|x| x.ndim() != 4) || qkv[0].shape()[0].as_int() != Some(1) {
+        return cannot("its arguments must have four dimensions, the first of length 1");
+    }
+    if starts.iter().any(|starts| starts.ndim() != 1) {
+        return cannot("the starts of its sequences must have one dimension");
+    }
+    if call.attr("window_size").is_some_and(|attr| attr.as_int().is_some()) {
+        return cannot("it is legalized only without a window");
+    }
+    match text(call, "causal_mask") {
+        None | Some("TopLeft" | "BottomRight") => Ok(()),
+        Some(other) => {
+            cannot(format!("it is legalized only for the masks `TopLeft` and `BottomRight`, found `{other}`"))
+        }
+    }
+}
+
+/// Computes attention of sequences of various lengths. TVM calls CUTLASS for this operator.
+fn var_len(call: Call<'_>) -> Legal {
+    let te = Te::new("attention_var_len", call);
+    let (q, k, v) = (te.input(0)?, te.input(1)?, te.input(2)?);
+    let (starts_q, starts_k) = (te.input(3)?, te.input(4)?);
+    check_var_len(call, [&q, &k, &v], [&starts_q, &starts_k])?;
+    let mask = text(call, "causal_mask");
+    let (places, heads, depth) = (q.shape()[1].clone(), q.shape()[2].clone(), q.shape()[3].clone());
+    let Some(group) = group_of(&heads, &k.shape()[2]) else { return cannot("its numbers of heads may not match") };
+    let (keys, dtype) = (k.shape()[1].clone(), q.dtype());
+    let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+    let sequences = [Sequences::new(&te, &starts_q, &places), Sequences::new(&te, &starts_k, &keys)];
+    let first = |i: [&TeExpr; 3]| {
+        let [place, head, element] = i.map(TeExpr::clone);
+        [TeExpr::of_dim(Dim::Int(0)), place, head, element]
+    };
+    let h = te.reduce_axis("h", &depth);
+    let products = te.compute("products", &[heads.clone(), places.clone(), keys.clone()], |i| {
+        let one = q.at(first([&i[1], &i[0], &h])).cast(wide);
+        (one * k.at(first([&i[2], &(&i[0] / &group), &h])).cast(wide)).sum(&[&h])
+    });
+    let last = TeExpr::of_dim(starts_q.shape()[0].clone()).cast(DType::I64) - 1;
+    // Minus infinity for a key that is not visible.
+    let scores = te.compute("scores", products.shape(), |i| {
+        let scaled = match float_attr(call, "scale") {
+            Some(scale) => products.at(i) * scale,
+            None => products.at(i) / TeExpr::of_dim(depth).cast(wide).math("sqrt"),
+        };
+        let at = sequences[0].of.at([&i[1]]);
+        let same = at.eq(sequences[1].of.at([&i[2]])).and(at.lt(&last));
+        let sees = same.if_then_else(
+            visible(mask, [&sequences[0], &sequences[1]], &at, [&i[1], &i[2]]),
+            TeExpr::int(0, DType::BOOL),
+        );
+        sees.select(scaled, TeExpr::float(f64::NEG_INFINITY, wide))
+    });
+    let t = te.reduce_axis("k", &keys);
+    let largest = te.compute("largest", &scores.shape()[..2], |i| scores.at([&i[0], &i[1], &t]).largest(&[&t]));
+    let exp = te.compute("exp", scores.shape(), |i| (scores.at(i) - largest.at(&i[..2])).math("exp"));
+    let t = te.reduce_axis("k", &keys);
+    let sum = te.compute("sum", &scores.shape()[..2], |i| exp.at([&i[0], &i[1], &t]).sum(&[&t]));
+    let t = te.reduce_axis("k", &keys);
+    let wide_shape = [Dim::Int(1), places, heads, v.shape()[3].clone()];
+    let out = te.compute("values", &wide_shape, |i| {
+        let value = v.at(first([&t, &(&i[2] / &group), &i[3]])).cast(wide);
+        let share = exp.at([&i[2], &i[1], &t]);
+        share.gt(0.0).if_then_else(&share * value, TeExpr::float(0.0, wide)).sum(&[&t])
+    });
+    let out = te.compute("attention_var_len", &wide_shape, |i| {
+        let sum = sum.at([&i[2], &i[1]]);
+        sum.gt(0.0).if_then_else(out.at(i) / &sum, TeExpr::float(0.0, wide)).cast(dtype)
+    });
     te.finish(&[out])
 }

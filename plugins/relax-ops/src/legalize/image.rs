@@ -286,9 +286,7 @@ fn affine_grid(call: Call<'_>) -> Legal {
     let theta = te.input(0)?;
     let shape = result_shape(call)?;
     let known: Option<Vec<i64>> = shape.iter().skip(2).map(Dim::as_int).collect();
-    let Some(sizes) = known.filter(|sizes| sizes.len() == 2) else {
-        return cannot("it is legalized only for two axes of known size");
-    };
+    let Some(sizes) = known else { return cannot("it is legalized only for axes of known size") };
     let align = crate::declare::flag(call, "align_corners");
     // The start along an axis, and the step to the next position.
     let along = |size: i64| match (align, size as f64) {
@@ -302,7 +300,8 @@ fn affine_grid(call: Call<'_>) -> Legal {
             float(start) + i[2 + axis].cast(DType::F32) * float(step)
         };
         let factor = |k: i64| theta.at([i[0].clone(), i[1].clone(), TeExpr::int(k, DType::I64)]);
-        factor(2) + factor(1) * place(0) + factor(0) * place(1)
+        let count = sizes.len();
+        (0..count).fold(factor(count as i64), |sum, axis| sum + factor((count - 1 - axis) as i64) * place(axis))
     });
     te.finish(&[out])
 }

@@ -18,6 +18,7 @@ mod pool;
 mod reduce;
 mod scatter;
 mod shape;
+mod vision;
 
 use crate::declare::number;
 use plugin_api::ir::{Attr, AttrView, Call, DType, Dim, DimExpr, Type};
@@ -29,7 +30,7 @@ type Row = (&'static str, LegalizeFn);
 /// The result of a legalization.
 type Legal = Result<Legalized, InferError>;
 
-const TABLES: [&[Row]; 13] = [
+const TABLES: [&[Row]; 14] = [
     elementwise::ROWS,
     create::ROWS,
     shape::ROWS,
@@ -43,6 +44,7 @@ const TABLES: [&[Row]; 13] = [
     layout::ROWS,
     image::ROWS,
     scatter::ROWS,
+    vision::ROWS,
 ];
 
 /// Adds legalizations to operators. A row for an unknown operator does not compile.

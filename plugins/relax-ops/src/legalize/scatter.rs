@@ -1,15 +1,16 @@
 //! Operators that change elements at positions given by other tensors.
 
-use super::blocks::{map, reshaped, unraveled};
+use super::blocks::{map, raveled, reshaped, unraveled};
 use super::{Legal, Row, axis_of, cannot, int_arg, result_shape};
-use crate::declare::{flag, int, text};
+use crate::declare::{broadcast, flag, int, same_shape, text};
 use plugin_api::arith::product;
-use plugin_api::ir::{Call, DType};
+use plugin_api::ir::{Call, DType, Type};
 use plugin_api::te::{Te, TeExpr, TeTensor};
 
 pub(super) const ROWS: &[Row] = &[
     ("relax.scatter_elements", scatter_elements),
     ("relax.scatter_nd", scatter_nd),
+    ("relax.index_put", index_put),
     ("relax.slice_scatter", slice_scatter),
     ("relax.grad.take_backward", take_backward),
     ("relax.cumsum", |call| cumulated(call, "cumsum", 0, |before, x| before + x)),
@@ -73,6 +74,39 @@ fn scatter_nd(call: Call<'_>) -> Legal {
     let place: Vec<TeExpr> = (0..depth).map(at).chain(k[outer..].iter().cloned()).collect();
     let all: Vec<&TeExpr> = k.iter().collect();
     let out = te.scatter("scatter_nd", &x, &all, &place, |old| update(old.at(&place), updates.at(&k)));
+    te.finish(&[out])
+}
+
+/// Replaces the elements at given positions, or adds to them. Indices and values are broadcast; values of a different shape are
+/// taken in order, as in TVM.
+fn index_put(call: Call<'_>) -> Legal {
+    let te = Te::new("index_put", call);
+    let x = te.input(0)?;
+    let is_tuple = call.arg(1).is_some_and(|arg| matches!(arg.ty().to_owned(), Type::Tuple(_)));
+    let indices = if is_tuple { te.inputs(1)? } else { vec![te.input(1)?] };
+    let values = te.input(2)?;
+    let shape = indices.iter().try_fold(Vec::new(), |shape, index| broadcast(&shape, index.shape()).ok().flatten());
+    let Some(shape) = shape else { return cannot("its indices cannot be broadcast together") };
+    if indices.len() != x.ndim() {
+        return cannot("it needs an index for each dimension");
+    }
+    let k: Vec<TeExpr> =
+        shape.iter().enumerate().map(|(axis, size)| te.reduce_axis(&format!("k{axis}"), size)).collect();
+    let each = indices.iter().zip(x.shape()).map(|(index, size)| {
+        let index = index.broadcast_at(&k, &shape).cast(DType::I64);
+        index.lt(0).select(&index + TeExpr::of_dim(size.clone()).cast(DType::I64), &index)
+    });
+    let place: Vec<TeExpr> = each.collect();
+    let is_spread = values.ndim() <= shape.len()
+        && broadcast(values.shape(), &shape)
+            .is_ok_and(|wide| wide.is_some_and(|wide| same_shape(&wide, &shape) == Some(true)));
+    let value = match is_spread {
+        true => values.broadcast_at(&k, &shape),
+        false => values.at(unraveled(raveled(&k, &shape), values.shape())),
+    };
+    let all: Vec<&TeExpr> = k.iter().collect();
+    let adds = flag(call, "accumulate");
+    let out = te.scatter("index_put", &x, &all, &place, |old| if adds { old.at(&place) + value } else { value });
     te.finish(&[out])
 }
 

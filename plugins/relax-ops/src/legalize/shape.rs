@@ -5,7 +5,7 @@ use super::{Legal, Row, axis_of, cannot, result_shape, result_shapes};
 use crate::declare::{int, ints, text};
 use crate::manipulate::may_be_squeezed;
 use plugin_api::arith::{product, prove_equal};
-use plugin_api::ir::{Call, Dim, Type};
+use plugin_api::ir::{Call, DType, Dim, Type};
 use plugin_api::te::{Te, TeExpr};
 
 pub(super) const ROWS: &[Row] = &[
@@ -21,6 +21,7 @@ pub(super) const ROWS: &[Row] = &[
     ("relax.repeat", repeat),
     ("relax.tile", tile),
     ("relax.flip", flip),
+    ("relax.reverse_sequence", reverse_sequence),
     ("relax.meshgrid", meshgrid),
     ("relax.nn.batch_flatten", reshape),
     ("relax.nn.pixel_shuffle", pixel_shuffle),
@@ -219,6 +220,23 @@ fn pixel_shuffle(call: Call<'_>) -> Legal {
         index[channel] = (&i[channel] * factor + row % factor) * factor + column % factor;
         index[channel + 1] = row / factor;
         index[channel + 2] = column / factor;
+        x.at(&index)
+    });
+    te.finish(&[out])
+}
+
+/// Reverses the first elements along an axis; the number of elements depends on the index along the batch axis.
+fn reverse_sequence(call: Call<'_>) -> Legal {
+    let te = Te::new("reverse_sequence", call);
+    let (x, lengths) = (te.input(0)?, te.input(1)?);
+    let along = |key: &str, usual: i64| axis_of(int(call, key).unwrap_or(usual), x.ndim());
+    let (time, batch) = (along("seq_axis", 1), along("batch_axis", 0));
+    let size = TeExpr::of_dim(x.shape()[time].clone()).cast(DType::I64);
+    let out = te.compute("T_reverse_sequence", x.shape(), |i| {
+        let length = lengths.at([&i[batch]]).cast(DType::I64).min(size);
+        let at = i[time].cast(DType::I64);
+        let mut index = i.to_vec();
+        index[time] = at.lt(&length).select(length - 1 - &at, at).cast(i[time].dtype());
         x.at(&index)
     });
     te.finish(&[out])

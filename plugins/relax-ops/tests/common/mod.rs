@@ -26,6 +26,9 @@ fn info(decl: &OpDecl) -> OpInfo {
         DefaultDecl::Float(v) => Some(AttrDefault::Value(OptionValue::Float(v))),
         DefaultDecl::Str(v) => Some(AttrDefault::Value(OptionValue::Str(v.to_string()))),
         DefaultDecl::Ints(v) => Some(AttrDefault::Value(ints(v))),
+        DefaultDecl::Floats(v) => {
+            Some(AttrDefault::Value(OptionValue::List(v.iter().copied().map(OptionValue::Float).collect())))
+        }
         DefaultDecl::SameAs(name) => Some(AttrDefault::SameAs(name.to_string())),
         other => panic!("no attribute has a default like {other:?}"),
     };

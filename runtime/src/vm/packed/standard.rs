@@ -18,6 +18,7 @@ pub(super) fn add_to(packed: &mut Packed) {
     packed.add("relax.run.shape_to_tensor", shape_to_tensor);
     packed.add("relax.run.unique", unique);
     packed.add("relax.run.nonzero", nonzero);
+    packed.add("relax.run.all_class_non_max_suppression", super::boxes::suppressed);
     packed.add("vm.builtin.copy", |args, _| Ok(copied(argument(args, 0)?)));
     packed.add("vm.builtin.to_device", |args, _| Ok(argument(args, 0)?.clone()));
     packed.add("vm.builtin.null_value", |_, _| Ok(Value::Null));
@@ -31,7 +32,7 @@ pub(super) fn add_to(packed: &mut Packed) {
     });
 }
 
-fn wrong(args: &[Value], i: usize, wanted: &str) -> Cause {
+pub(super) fn wrong(args: &[Value], i: usize, wanted: &str) -> Cause {
     let found = args.get(i).map_or("missing".to_string(), Value::described);
     Cause::mismatch(format!("argument {i}"), found, wanted)
 }
@@ -45,7 +46,7 @@ fn copied(value: &Value) -> Value {
     value.as_tensor().map_or_else(|| value.clone(), |tensor| Value::Tensor(tensor.copied()))
 }
 
-fn tensor(args: &[Value], i: usize) -> Result<&Tensor, Cause> {
+pub(super) fn tensor(args: &[Value], i: usize) -> Result<&Tensor, Cause> {
     argument(args, i)?.as_tensor().ok_or_else(|| wrong(args, i, "a tensor"))
 }
 
@@ -86,7 +87,7 @@ pub(in crate::vm) fn tensor_to_shape(value: &Value) -> Result<Value, Cause> {
 }
 
 /// Creates an int64 tensor.
-fn integers(shape: &[i64], values: impl IntoIterator<Item = i64>, limits: &Limits) -> Result<Value, Cause> {
+pub(super) fn integers(shape: &[i64], values: impl IntoIterator<Item = i64>, limits: &Limits) -> Result<Value, Cause> {
     let mut out = Tensor::zeros(DType::I64, shape, limits)?;
     for (element, value) in out.bytes_mut().chunks_exact_mut(8).zip(values) {
         element.copy_from_slice(&value.to_le_bytes());

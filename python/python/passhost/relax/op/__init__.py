@@ -17,20 +17,29 @@ from passhost.relax.op import special
 from passhost.relax.op.declared import Namespace
 
 _NAMESPACE = Namespace("relax.")
+# Operators that TVM also has without their namespace.
+_OF_VISION = (
+    "all_class_non_max_suppression",
+    "get_valid_counts",
+    "multibox_transform_loc",
+    "non_max_suppression",
+    "roi_align",
+    "roi_pool",
+)
 
 
 def __getattr__(name: str) -> Any:
     """Returns an operator, or a namespace of operators."""
     found = getattr(special, name, None)
     if found is None or name not in special.__all__:
-        found = getattr(_NAMESPACE, name)
+        found = getattr(_NAMESPACE.vision if name in _OF_VISION else _NAMESPACE, name)
     globals()[name] = found
     return found
 
 
 def __dir__() -> list[str]:
     """Lists the operators and namespaces."""
-    return sorted({*dir(_NAMESPACE), *special.__all__})
+    return sorted({*dir(_NAMESPACE), *special.__all__, *_OF_VISION})
 
 
 def _operator(name: str) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
-from passhost.ir.expr import Call, Expr, GlobalVar, Op, Tuple, checked_expr
+from passhost.ir.expr import Call, Expr, GlobalVar, Op, StringImm, Tuple, checked_expr
 from passhost.ir.type import TupleType, Type, as_dtype, checked_type
 from passhost.relax.expr import ExternFunc, const, prim_value
 from passhost.relax.op.declared import maker
@@ -19,12 +19,14 @@ __all__ = [
     "call_inplace_packed",
     "call_packed",
     "call_pure_packed",
+    "call_py_func",
     "call_tir",
     "call_tir_inplace",
     "clip",
     "full",
     "invoke_closure",
     "invoke_pure_closure",
+    "masked_fill",
     "null_value",
     "print",
     "reshape",
@@ -82,6 +84,12 @@ def call_pure_packed(func: str | Expr, *args: Any, ty_args: Any) -> Call:
     return Call(Op.get("relax.call_pure_packed"), [_function(func), *args], ty_args=_types(ty_args))
 
 
+def call_py_func(func_name: str | StringImm, args: Any, out_ty: Any) -> Call:
+    """Returns a call of a Python function of the module."""
+    name = StringImm(func_name) if isinstance(func_name, str) else func_name
+    return Call(Op.get("relax.call_py_func"), [name, _tuple(args)], ty_args=[_result(out_ty)])
+
+
 def call_inplace_packed(func: str | Expr, *args: Any, inplace_indices: int | list[int], ty_args: Any) -> Call:
     """Returns a call of an external function whose results overwrite arguments."""
     indices = [inplace_indices] if isinstance(inplace_indices, int) else inplace_indices
@@ -132,6 +140,12 @@ def _reshape() -> Callable[..., Call]:
 def clip(x: Expr, min: Any, max: Any) -> Call:
     """Clamps values to bounds."""
     return Call(Op.get("relax.clip"), [x, prim_value(min), prim_value(max)])
+
+
+def masked_fill(x: Expr, mask: Expr, value: Any) -> Call:
+    """Replaces the elements at which a mask is true by a value."""
+    given = value if isinstance(value, Expr) else const(value)
+    return maker("relax.where")(mask, maker("relax.full_like")(x, given, given.ty.dtype), x)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Call:
