@@ -1,10 +1,9 @@
 //! Deformable convolution, and conversion of bits to another type.
 
-use super::image::{Border, blended};
 use super::{arg, attr, dims, int, ints, of_shape, tensor, wrong};
 use plugin_api::ir::{Call, DType, Dim, Type};
 use plugin_api::metadata::AttrType;
-use plugin_api::te::{Te, TeExpr};
+use plugin_api::te::{Te, TeExpr, TeTensor};
 use plugin_api::typing::legalized::Legalized;
 use plugin_api::typing::operators::{InferError, OpDecl};
 
@@ -49,6 +48,28 @@ fn infer_conv(call: Call<'_>) -> Result<Type, InferError> {
     Ok(of_shape(x.dtype, 4, Some(vec![x_dims[0].clone(), w[0].clone(), offset[2].clone(), offset[3].clone()])))
 }
 
+/// Returns the element at an integer position; 0 outside of the tensor.
+fn element(x: &TeTensor, first: &[TeExpr], at: &[TeExpr], sizes: &[TeExpr]) -> TeExpr {
+    let (mut inside, mut index) = (TeExpr::int(1, DType::BOOL), first.to_vec());
+    for (at, size) in at.iter().zip(sizes) {
+        inside = inside.and(at.ge(0.0)).and(at.le(size - 1.0));
+        index.push(at.max(0.0).min(size - 1.0).cast(DType::I64));
+    }
+    inside.if_then_else(x.at(&index), TeExpr::int(0, DType::I64).cast(x.dtype()))
+}
+
+/// Interpolates linearly along one axis after the other. `parts` contains the element before the position along each axis, and the
+/// distance from it.
+fn blended(parts: &[(TeExpr, TeExpr)], at: &[TeExpr], value: &dyn Fn(&[TeExpr]) -> TeExpr) -> TeExpr {
+    let Some(((floor, part), rest)) = parts.split_first() else { return value(at) };
+    let along = |by: f64| {
+        let place = floor + by;
+        blended(rest, &[at, std::slice::from_ref(&place)].concat(), value)
+    };
+    let one = TeExpr::float(1.0, part.dtype());
+    along(0.0) * (one - part) + along(1.0) * part
+}
+
 fn legalize_conv(call: Call<'_>) -> Result<Legalized, InferError> {
     let te = Te::new("deform_conv", call);
     let (x, w, offset, mask) = (te.input(0)?, te.input(1)?, te.input(2)?, te.input(3)?);
@@ -66,7 +87,6 @@ fn legalize_conv(call: Call<'_>) -> Result<Legalized, InferError> {
     let each_offset = (channels / int(call, "offset_groups")).max(1);
     let c = te.reduce_axis("c", &Dim::Int(inner));
     let (ky, kx) = (te.reduce_axis("ky", &Dim::Int(rows)), te.reduce_axis("kx", &Dim::Int(columns)));
-    let border = Border { mode: "zeros", corners: true };
     let sizes: Vec<TeExpr> = x.shape()[2..].iter().map(|dim| TeExpr::of_dim(dim.clone()).cast(wide)).collect();
     let result = te.compute("deform_conv", &shape, |i| {
         let channel = &i[1] / each_filter * inner + &c;
@@ -80,7 +100,7 @@ fn legalize_conv(call: Call<'_>) -> Result<Legalized, InferError> {
             (floor.clone(), at - floor)
         });
         let first = [i[0].clone(), channel.clone()];
-        let value = blended(&parts, false, &[], &|at| border.element(&x, &first, at, &sizes));
+        let value = blended(&parts, &[], &|at| element(&x, &first, at, &sizes));
         let weight = w.at([i[1].clone(), c.clone(), ky.clone(), kx.clone()]);
         let share = mask.at([i[0].clone(), tap.clone(), i[2].clone(), i[3].clone()]);
         (value * weight * share).sum(&[&c, &ky, &kx])

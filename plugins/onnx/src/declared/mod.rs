@@ -1,9 +1,9 @@
 //! Operators that this plugin declares because ONNX has them and they cannot be composed of Relax operators.
 
 mod deform;
-mod image;
 mod pool;
 mod recurrent;
+mod roi;
 mod select;
 
 use plugin_api::ir::{Call, DType, Dim, TensorType, Type};
@@ -14,10 +14,9 @@ use plugin_api::typing::operators::{ArgDecl, AttrDecl, InferError, OpDecl};
 pub(crate) const OPERATORS: &[OpDecl] = &[
     deform::BIT_CAST,
     deform::DEFORM_CONV,
-    image::GRID_SAMPLE,
-    image::ROI_ALIGN,
     pool::MAX_POOL_INDICES,
     recurrent::RECURRENT,
+    roi::ROI_MAX,
     select::NON_MAX_SUPPRESSION,
 ];
 

@@ -14,90 +14,113 @@ pub(super) const ROWS: &[Row] = &[
     one("AffineGrid", 20, affine_grid),
     one("GridSample", 16, grid_sample),
     one("MaxRoiPool", 7, max_roi_pool),
-    one("RoiAlign", 10, |cx, n| {
-        let (x, rois, batch) = (n.input(0)?, n.input(1)?, n.input(2)?);
-        let default = if n.version < 16 { "output_half_pixel" } else { "half_pixel" };
-        let half = match n.text("coordinate_transformation_mode", default)? {
-            "half_pixel" => true,
-            "output_half_pixel" => false,
-            other => {
-                return Err(format!(
-                    "its attribute `coordinate_transformation_mode` is `{other}`, which ONNX does not define"
-                ));
-            }
-        };
-        let attrs = [
-            ("mode", n.text("mode", "avg")?.into()),
-            ("half_pixel", half.into()),
-            ("output_height", n.int("output_height", 1)?.into()),
-            ("output_width", n.int("output_width", 1)?.into()),
-            ("sampling_ratio", n.int("sampling_ratio", 0)?.into()),
-            ("spatial_scale", n.float("spatial_scale", 1.0)?.into()),
-        ];
-        cx.call("onnx.roi_align", &[&x, &rois, &cx.cast(&batch, DType::I64)?], &attrs)
-    }),
+    one("RoiAlign", 10, roi_align),
 ];
 
+fn roi_align<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let (x, rois, batch) = (n.input(0)?, n.input(1)?, n.input(2)?);
+    let default = if n.version < 16 { "output_half_pixel" } else { "half_pixel" };
+    let half = match n.text("coordinate_transformation_mode", default)? {
+        "half_pixel" => true,
+        "output_half_pixel" => false,
+        other => {
+            return Err(format!(
+                "its attribute `coordinate_transformation_mode` is `{other}`, which ONNX does not define"
+            ));
+        }
+    };
+    let (height, width) = (n.int("output_height", 1)?, n.int("output_width", 1)?);
+    let (ratio, scale) = (n.int("sampling_ratio", 0)?, n.float("spatial_scale", 1.0)?);
+    match n.text("mode", "avg")? {
+        "avg" => {
+            let (rois, scale) = match half {
+                true => (cx.add_s(&cx.mul_s(&rois, scale)?, -0.5)?, 1.0),
+                false => (rois, scale),
+            };
+            let batch = cx.unsqueeze(&cx.cast(&batch, rois.dtype())?, &[1])?;
+            let attrs = [
+                ("pooled_size", vec![height, width].into()),
+                ("spatial_scale", scale.into()),
+                ("sample_ratio", ratio.into()),
+                ("aligned", half.into()),
+            ];
+            cx.call("relax.vision.roi_align", &[&x, &cx.concat(&[batch, rois], 1)?], &attrs)
+        }
+        // The greatest product of an element and its weight, but the greatest sum of such products in Relax.
+        "max" => {
+            let attrs = [
+                ("half_pixel", half.into()),
+                ("output_height", height.into()),
+                ("output_width", width.into()),
+                ("sampling_ratio", ratio.into()),
+                ("spatial_scale", scale.into()),
+            ];
+            cx.call("onnx.roi_max", &[&x, &rois, &cx.cast(&batch, DType::I64)?], &attrs)
+        }
+        other => Err(format!("its mode is `{other}`; it must be avg or max")),
+    }
+}
+
+/// Samples a tensor with one to three spatial axes. The last axis of the grid contains the coordinates; in Relax, it is the
+/// second.
 pub(super) fn grid_sample<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (x, grid) = (n.input(0)?, n.input(1)?);
-    let mode = match n.text("mode", "linear")? {
-        "linear" | "bilinear" => "linear",
-        "cubic" | "bicubic" => "cubic",
+    let method = match n.text("mode", "linear")? {
+        "linear" | "bilinear" => "bilinear",
+        "cubic" | "bicubic" => "bicubic",
         "nearest" => "nearest",
         other => return Err(format!("its mode is `{other}`; it must be linear, nearest or cubic")),
     };
-    let padding = n.text("padding_mode", "zeros")?;
-    let corners = n.flag("align_corners", false)?;
-    let attrs = [("mode", mode.into()), ("padding_mode", padding.into()), ("align_corners", corners.into())];
-    cx.call("onnx.grid_sample", &[&x, &cx.cast(&grid, x.dtype())?], &attrs)
+    let (padding, corners) = (n.text("padding_mode", "zeros")?, n.flag("align_corners", false)?);
+    let rank = x.dims()?.len();
+    if !(3..=5).contains(&rank) || grid.dims()?.len() != rank {
+        return Err(format!(
+            "its tensor and its grid must have 3 to 5 dimensions, found {rank} and {}",
+            grid.dims()?.len()
+        ));
+    }
+    let order: Vec<usize> = [0, rank - 1].into_iter().chain(1..rank - 1).collect();
+    let mut grid = cx.transpose(&grid, &order)?;
+    if method == "nearest" && padding == "reflection" && !corners {
+        grid = rounded(cx, &grid, &x.dims()?[2..])?;
+    }
+    let mut data = x.clone();
+    if rank == 3 {
+        // A sequence is an image with one row, which is at 0.
+        (data, grid) = (cx.unsqueeze(&x, &[2])?, cx.unsqueeze(&grid, &[2])?);
+        let zeros = cx.filled(0.0, grid.dtype(), &grid.dims()?)?;
+        grid = cx.concat(&[grid, zeros], 1)?;
+    }
+    let layout = if rank == 5 { "NCDHW" } else { "NCHW" };
+    let attrs = [
+        ("method", method.into()),
+        ("layout", layout.into()),
+        ("padding_mode", padding.into()),
+        ("align_corners", corners.into()),
+    ];
+    let out = cx.call("relax.image.grid_sample", &[&data, &grid], &attrs)?;
+    if rank == 3 { cx.squeeze(&out, &[2]) } else { Ok(out) }
+}
+
+/// Moves positions to the nearest elements. ONNX rounds positions before it reflects them, Relax after that; halves then
+/// differ.
+fn rounded<'a>(cx: &mut Cx<'a>, grid: &T, sizes: &[Dim]) -> Res<T> {
+    let mut shape = vec![Dim::Int(1); sizes.len() + 2];
+    shape[1] = Dim::Int(sizes.len() as i64);
+    let sizes = cx.of_dims(sizes.iter().rev().cloned().collect())?;
+    let sizes = cx.cast(&cx.reshape(&sizes, shape)?, grid.dtype())?;
+    let place = cx.add_s(&cx.mul(&cx.add_s(grid, 1.0)?, &sizes)?, -1.0)?;
+    let place = cx.un("round", &cx.mul_s(&place, 0.5)?)?;
+    cx.add_s(&cx.div(&cx.add_s(&cx.mul_s(&place, 2.0)?, 1.0)?, &sizes)?, -1.0)
 }
 
 /// Returns the largest element in each cell of each region. Cells begin and end at whole elements; empty cells are 0.
 fn max_roi_pool<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (x, rois) = (n.input(0)?, n.input(1)?);
-    let scale = n.float("spatial_scale", 1.0)?;
     let pooled = n.ints("pooled_shape")?.filter(|list| list.len() == 2 && list.iter().all(|n| (1..4096).contains(n)));
     let pooled = pooled.ok_or("its attribute `pooled_shape` must be two positive numbers")?;
-    let dtype = x.dtype();
-    let column = |at: i64| cx.pick(&rois, 1, at);
-    let batch = cx.cast(&column(0)?, DType::I64)?;
-    let mut out = cx.call("relax.take", &[&x, &batch], &[("axis", 0i64.into())])?;
-    let mut any: Option<T> = None;
-    // The height comes first. Each spatial axis becomes an axis of cells and an axis of the elements in a cell, which is then reduced.
-    for (axis, cells) in [(2, pooled[0]), (3, pooled[1])] {
-        let half = |at: i64| -> Res<T> {
-            // Rounds halves away from 0.
-            let place = cx.mul_s(&column(at)?, scale)?;
-            let up = cx.un("floor", &cx.add_s(&cx.un("abs", &place)?, 0.5)?)?;
-            cx.mul(&cx.un("sign", &place)?, &up)
-        };
-        let (start, end) = if axis == 2 { (half(2)?, half(4)?) } else { (half(1)?, half(3)?) };
-        let size = cx.max_s(&cx.add_s(&cx.sub(&end, &start)?, 1.0)?, 1.0)?;
-        let cell = cx.unsqueeze(&cx.mul_s(&size, 1.0 / cells as f64)?, &[1])?;
-        let at = cx.arange(&Dim::Int(cells), dtype)?;
-        let start = cx.unsqueeze(&start, &[1])?;
-        let from = cx.add(&cx.un("floor", &cx.mul(&at, &cell)?)?, &start)?;
-        let to = cx.add(&cx.un("ceil", &cx.mul(&cx.add_s(&at, 1.0)?, &cell)?)?, &start)?;
-        let places = cx.arange(&out.dim(axis)?, dtype)?;
-        let inside = cx.bin(
-            "logical_and",
-            &cx.bin("greater_equal", &places, &cx.unsqueeze(&from, &[2])?)?,
-            &cx.bin("less", &places, &cx.unsqueeze(&to, &[2])?)?,
-        )?;
-        // The axes are, in order: the regions, the channels, the cells of axis 2 (if it is already reduced), the
-        // current axis, and the width (if the current axis is the height).
-        let shown = if axis == 2 { cx.unsqueeze(&inside, &[1, 4])? } else { cx.unsqueeze(&inside, &[1, 2])? };
-        let wide = cx.unsqueeze(&out, &[axis])?;
-        let kept = cx.select(&shown, &wide, &cx.scalar(f64::NEG_INFINITY, dtype)?)?;
-        out = cx.reduce("max", &kept, &[axis + 1], false)?;
-        let some = cx.cast(&cx.reduce("max", &cx.cast(&inside, DType::I32)?, &[2], false)?, DType::BOOL)?;
-        let some = if axis == 2 { cx.unsqueeze(&some, &[1, 3])? } else { cx.unsqueeze(&some, &[1, 2])? };
-        any = Some(match any {
-            None => some,
-            Some(any) => cx.bin("logical_and", &any, &some)?,
-        });
-    }
-    cx.select(&any.ok_or("it has no cells")?, &out, &cx.scalar(0.0, dtype)?)
+    let attrs = [("pooled_size", pooled.into()), ("spatial_scale", n.float("spatial_scale", 1.0)?.into())];
+    cx.call("relax.vision.roi_pool", &[&x, &rois], &attrs)
 }
 
 fn resize<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {

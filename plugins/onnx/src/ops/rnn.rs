@@ -221,18 +221,8 @@ fn reversed(cx: &Cx<'_>, x: &T, lengths: Option<&T>) -> Res<T> {
 
 /// Reverses a tensor along its time axis, each sample within its own length.
 pub(super) fn reverse_sequence(cx: &Cx<'_>, x: &T, lengths: &T, time: usize, batch: usize) -> Res<T> {
-    let dims = x.dims()?;
-    let along = |part: &T, axis: usize| {
-        let mut shape = vec![Dim::Int(1); dims.len()];
-        shape[axis] = dims[axis].clone();
-        cx.reshape(part, shape)
-    };
-    let at = along(&cx.arange(&dims[time], DType::I64)?, time)?;
-    let lengths = along(&cx.cast(lengths, DType::I64)?, batch)?;
-    let mirrored = cx.sub(&cx.add_s(&lengths, -1.0)?, &at)?;
-    let inside = cx.bin("less", &at, &lengths)?;
-    let at = cx.broadcast_to(&cx.select(&inside, &mirrored, &at)?, &dims)?;
-    cx.call("relax.gather_elements", &[x, &at], &[("axis", (time as i64).into())])
+    let attrs = [("seq_axis", (time as i64).into()), ("batch_axis", (batch as i64).into())];
+    cx.call("relax.reverse_sequence", &[x, &cx.cast(lengths, DType::I64)?], &attrs)
 }
 
 /// Rounds floats to 256 levels between the least and the greatest value.
