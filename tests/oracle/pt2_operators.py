@@ -11,6 +11,8 @@ import math
 
 import numpy as np
 
+import vision_cases
+
 random = np.random.default_rng(7)
 CODES = {name: code for code, name in enumerate(["uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"], 1)}
 CODES["bool"] = 12
@@ -698,5 +700,47 @@ def losses():
     case("aten._adaptive_avg_pool1d.default", single(x[None].mean(2, keepdims=True)), **{"self": x[None]}, output_size=[1])
 
 
-for group in [recurrent, losses, unary, binary, reductions, normalization, products, windows, resizing, shapes, indices, creation]:
+def detection():
+    """Samples of images, and operators of torchvision."""
+    for shape, spatial in [((2, 2, 3, 4), (2, 3)), ((1, 2, 2, 3, 2), (2, 1, 3))]:
+        x, rank = f32(*shape), len(spatial)
+        grid = f32(shape[0], *spatial, rank, low=-1.6, high=1.6)
+        front = np.moveaxis(grid, -1, 1)
+        for mode, padding, corners in [(0, 0, False), (0, 1, True), (1, 2, False), (2, 2, True), (2, 0, False)]:
+            if mode == 2 and rank == 3:
+                continue
+            names = ["bilinear", "nearest", "bicubic"][mode], ["zeros", "border", "reflection"][padding]
+            result = vision_cases.grid_sample(x, front, *names, corners)
+            for op in ("grid_sampler", f"grid_sampler_{rank}d"):
+                case(f"aten.{op}.default", result, input=x, grid=grid, interpolation_mode=mode, padding_mode=padding, align_corners=corners)
+    x = f32(2, 2, 4, 5)
+    rois = np.array([[0, 0.5, 1, 3, 4], [1, -3, -2, 9, 8], [1, 2, 2, 2, 2], [0, 5, 4, 1, 1]], np.float32)
+    for scale, ratio, aligned in [(1.0, -1, False), (0.5, 2, False), (0.5, 0, True), (1.0, 2, True)]:
+        moved = rois * np.float32(scale)
+        moved[:, 0] = rois[:, 0]
+        moved[:, 1:] -= np.float32(0.5 if aligned else 0)
+        result = vision_cases.roi_align(x, moved, (2, 3), 1.0, ratio, aligned)
+        case("torchvision.roi_align.default", result, input=x, rois=rois, spatial_scale=scale, pooled_height=2, pooled_width=3, sampling_ratio=ratio, aligned=aligned)
+    first = f32(8, 2, low=0, high=4)
+    boxes = np.concatenate([first, first + f32(8, 2, low=0.5, high=4)], 1)
+    whole = np.array([[0, 0, 2, 1], [1, 0, 3, 1], [0, 0, 3, 1]], np.float32)
+    for dets, scores, threshold in [(boxes, f32(8), 0.4), (boxes, f32(8), 0.0), (whole, np.array([3, 1, 2], np.float32), 1 / 3), (boxes[:0], f32(0), 0.5)]:
+        kept = []
+        for k in np.argsort(-scores, kind="stable"):
+            if all(vision_cases.overlap(dets[other], dets[k]) <= np.float32(threshold) for other in kept):
+                kept.append(k)
+        case("torchvision.nms.default", np.array(kept, np.int64), dets=dets, scores=scores, iou_threshold=threshold)
+    table, a, b = f32(3, 4, 2), np.array([2, 0]), np.array([-1, 1])
+    for accumulate in (False, True):
+        for places, values in [((a, b, np.array([1, 1])), f32(2)), ((None, b), f32(2)), ((None, b, np.array([1, 0])), f32(3, 2)), ((a, None, np.array([1, -2])), f32(2, 4)), ((np.array([1, 1]), np.array([2, 2])), f32(2, 2))]:
+            y = table.copy()
+            index = tuple(slice(None) if place is None else place for place in places)
+            if accumulate:
+                np.add.at(y, index, values)
+            else:
+                y[index] = values
+            case("aten.index_put.default", y, **{"self": table}, indices=list(places), values=values, accumulate=accumulate)
+
+
+for group in [recurrent, losses, unary, binary, reductions, normalization, products, windows, resizing, shapes, indices, creation, detection]:
     group()

@@ -1,4 +1,4 @@
-//! Resizing of images.
+//! Resizing of images, samples at positions, and regions.
 
 use super::{Row, one};
 use crate::graph::Cx;
@@ -9,6 +9,11 @@ use importer::tensor::{Res, T};
 use plugin_api::prelude::*;
 
 pub(super) const ROWS: &[Row] = &[
+    one("aten.grid_sampler.default", grid_sampler),
+    one("aten.grid_sampler_2d.default", grid_sampler),
+    one("aten.grid_sampler_3d.default", grid_sampler),
+    one("torchvision.nms.default", suppression),
+    one("torchvision.roi_align.default", roi_align),
     one("aten.affine_grid_generator.default", |cx, n| {
         let (theta, size) = (n.t("theta")?, n.dims("size")?);
         affine_grid(cx, &theta, &size, n.flag("align_corners", false)?)
@@ -35,6 +40,74 @@ pub(super) const ROWS: &[Row] = &[
     one("aten._upsample_bicubic2d_aa.vec", |cx, n| resized(cx, n, "cubic")),
     one("aten._upsample_bicubic2d_aa.default", |cx, n| resized(cx, n, "cubic")),
 ];
+
+/// Samples images or volumes. The last axis of the grid contains the coordinates; in Relax, it is the second.
+fn grid_sampler<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let (x, grid) = (n.x()?, n.t("grid")?);
+    let named = |key: &str, names: [&'static str; 3]| -> Res<&'static str> {
+        let at = n.int(key, 0)?;
+        let name = usize::try_from(at).ok().and_then(|at| names.get(at).copied());
+        name.ok_or_else(|| format!("its {key} is {at}; it must be 0, 1 or 2"))
+    };
+    let method = named("interpolation_mode", ["bilinear", "nearest", "bicubic"])?;
+    let padding = named("padding_mode", ["zeros", "border", "reflection"])?;
+    let rank = grid.rank()?;
+    let order: Vec<usize> = [0, rank.saturating_sub(1)].into_iter().chain(1..rank.saturating_sub(1)).collect();
+    let attrs = [
+        ("method", method.into()),
+        ("layout", if rank == 5 { "NCDHW" } else { "NCHW" }.into()),
+        ("padding_mode", padding.into()),
+        ("align_corners", n.flag("align_corners", false)?.into()),
+    ];
+    cx.call("relax.image.grid_sample", &[&x, &cx.transpose(&grid, &order)?], &attrs)
+}
+
+/// Returns means of samples in the cells of regions. With `aligned`, positions are half an element less.
+fn roi_align<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let (x, rois) = (n.x()?, cx.cast(&n.t("rois")?, n.x()?.dtype())?);
+    let (scale, aligned) = (n.float("spatial_scale", 1.0)?, n.flag("aligned", false)?);
+    let (rois, scale) = match aligned {
+        true => {
+            let corners = cx.add_s(&cx.mul_s(&cx.range(&rois, 1, 1, 5)?, scale)?, -0.5)?;
+            (cx.concat(&[cx.range(&rois, 1, 0, 1)?, corners], 1)?, 1.0)
+        }
+        false => (rois, scale),
+    };
+    let attrs = [
+        ("pooled_size", vec![n.int("pooled_height", 1)?, n.int("pooled_width", 1)?].into()),
+        ("spatial_scale", scale.into()),
+        ("sample_ratio", n.int("sampling_ratio", -1)?.into()),
+        ("aligned", aligned.into()),
+    ];
+    cx.call("relax.vision.roi_align", &[&x, &rois], &attrs)
+}
+
+/// Returns the numbers of boxes by descending score, without boxes that overlap a better box by more than a threshold.
+fn suppression<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
+    let (boxes, scores) = (n.t("dets")?, n.t("scores")?);
+    let threshold = n.float("iou_threshold", 0.5)? as f32;
+    if threshold.is_nan() || threshold < 0.0 {
+        return Err(format!("its threshold is {threshold}, which must not be negative"));
+    }
+    let count = boxes.dim(0)?;
+    let most = match count.as_int() {
+        Some(count) => cx.int64s(&[1], &[count])?,
+        None => cx.of_dims(vec![count.clone()])?,
+    };
+    // Relax removes boxes whose overlap is at least the threshold.
+    let iou = cx.full(threshold.next_up().into(), DType::F32, &[1])?;
+    let least = cx.full(f64::NEG_INFINITY, DType::F32, &[1])?;
+    let args = [&cx.unsqueeze(&boxes, &[0])?, &cx.unsqueeze(&scores, &[0, 1])?, &most, &iou, &least];
+    let args: Vec<V> = args.into_iter().map(|arg| cx.v(arg)).collect::<Res<_>>()?;
+    let attrs = [("output_format", "tensorflow".into())];
+    let found = cx.call_v("relax.vision.all_class_non_max_suppression", &args, &attrs)?;
+    let parts = cx.parts(found, 3)?;
+    // The rest of the rows is unused.
+    let chosen = cx.reshape(&cx.pick(&parts[0], 2, 1)?, vec![count])?;
+    let [zero, one] = [cx.int64s(&[1], &[0])?, cx.int64s(&[1], &[1])?];
+    let kept = cx.call("relax.dynamic_strided_slice", &[&chosen, &zero, &parts[2], &one], &[])?;
+    cx.named_dims(kept, "kept")
+}
 
 /// Returns the scale of each axis, if the model gives scales.
 fn scales<'a>(n: &Node<'a>, count: usize) -> Res<Vec<Option<f64>>> {

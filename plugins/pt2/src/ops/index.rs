@@ -194,7 +194,7 @@ fn index<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     cx.transpose(&picked, &back)
 }
 
-/// Writes values at indices of the first axes.
+/// Writes values at indices of some axes.
 fn index_put<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (x, values) = (n.x()?, n.t("values")?);
     let accumulates = n.flag("accumulate", false)?;
@@ -210,27 +210,37 @@ fn index_put<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         return cx.select(&mask, &value, &x);
     }
     let Indexed { indices, axes } = indices(cx, n, &x)?;
-    if axes.iter().enumerate().any(|(at, axis)| at != *axis) {
-        return Err(
-            "it writes to axes other than the first ones, which is not supported; permute the tensor".to_string()
-        );
-    }
+    let values = cx.cast(&values, x.dtype())?;
     let mut shape = indices[0].dims()?;
     for index in &indices[1..] {
         let known = cx.filled(0.0, DType::BOOL, &shape)?;
         shape = wider(&known, index)?;
     }
-    let place = |index: &T| -> Res<T> {
-        let whole = cx.broadcast_to(&cx.cast(index, DType::I64)?, &shape)?;
-        cx.unsqueeze(&whole, &[shape.len()])
-    };
-    let places: Vec<T> = indices.iter().map(place).collect::<Res<_>>()?;
-    let places = cx.concat(&places, shape.len())?;
-    let mut dims = shape.clone();
-    dims.extend(x.dims()?[indices.len()..].iter().cloned());
-    let values = cx.broadcast_to(&cx.cast(&values, x.dtype())?, &dims)?;
+    let rank = x.rank()?;
+    let spread = |index: &T| cx.broadcast_to(&cx.cast(index, DType::I64)?, &shape);
+    let whole: Vec<T> = indices.iter().map(spread).collect::<Res<_>>()?;
+    if axes.len() == rank && !shape.is_empty() {
+        let values = cx.broadcast_to(&values, &shape)?;
+        let places: Vec<V> = whole.iter().map(|index| cx.v(index)).collect::<Res<_>>()?;
+        let args = [cx.v(&x)?, cx.b.tuple(&places), cx.v(&values)?];
+        return T::of_v(cx, cx.call_v("relax.index_put", &args, &[("accumulate", accumulates.into())])?);
+    }
+    // The indexed axes come first. Values have the axes of the indices first, or in place of the indexed axes if these are adjacent.
+    let rest: Vec<usize> = (0..rank).filter(|axis| !axes.contains(axis)).collect();
+    let order: Vec<usize> = axes.iter().chain(&rest).copied().collect();
+    let (dims, wide) = (x.dims()?, shape.len());
+    let ahead = if axes.windows(2).all(|pair| pair[0] + 1 == pair[1]) { axes[0] } else { 0 };
+    let mut own: Vec<Dim> = rest.iter().map(|axis| dims[*axis].clone()).collect();
+    drop(own.splice(ahead..ahead, shape.iter().cloned()));
+    let front: Vec<usize> = (ahead..ahead + wide).chain(0..ahead).chain(ahead + wide..own.len()).collect();
+    let values = cx.transpose(&cx.broadcast_to(&values, &own)?, &front)?;
+    let places: Vec<T> = whole.iter().map(|index| cx.unsqueeze(index, &[wide])).collect::<Res<_>>()?;
+    let places = cx.concat(&places, wide)?;
     let reduction = if accumulates { "add" } else { "update" };
-    cx.call("relax.scatter_nd", &[&x, &places, &values], &[("reduction", reduction.into())])
+    let attrs = [("reduction", reduction.into())];
+    let out = cx.call("relax.scatter_nd", &[&cx.transpose(&x, &order)?, &places, &values], &attrs)?;
+    let back: Vec<usize> = (0..rank).map(|axis| order.iter().position(|from| *from == axis).unwrap_or(axis)).collect();
+    cx.transpose(&out, &back)
 }
 
 /// Writes elements, or one number, at indices along an axis.
