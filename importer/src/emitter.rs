@@ -314,6 +314,15 @@ impl<'a> Emitter<'a> {
         Ok((self.as_shape(a, p)?, self.as_shape(b, q)?))
     }
 
+    /// Returns the tensor with these dimensions. Sizes with different names are assumed to be equal, as in
+    /// [`Emitter::agreeing`].
+    pub fn fitted(&self, x: &T, dims: Vec<Dim>) -> Res<T> {
+        for (own, wanted) in x.dims()?.iter().zip(&dims).filter(|(own, wanted)| own != wanted) {
+            self.assume_equal(own, wanted);
+        }
+        self.as_shape(x, dims)
+    }
+
     /// Returns the tensor with these dimensions. Dimensions that differ from the known ones are checked when the model
     /// runs.
     pub fn as_shape(&self, x: &T, dims: Vec<Dim>) -> Res<T> {

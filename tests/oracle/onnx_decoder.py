@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Compares a decoder layer of a language model with onnxruntime, in two forms, with symbolic batch and sequence.
+"""Compares a decoder layer of a language model with onnxruntime, in three forms, with symbolic batch and sequence.
 
     python tests/oracle/onnx_decoder.py [--passhost PROGRAM] [--manifest FILE]
 
 The first form uses standard operators of opset 23: RMSNormalization, RotaryEmbedding, and Attention with grouped queries. The second form
-uses operators of `com.microsoft`: SkipSimplifiedLayerNormalization, GroupQueryAttention with rotary positions, and MatMulNBits. Both have a
+uses operators of `com.microsoft`: SkipSimplifiedLayerNormalization, GroupQueryAttention with rotary positions, and MatMulNBits; the third
+form is the same with a different name for each size of the cache. All have a
 cache of keys and values. Each form is read once, and executed for a prompt, for one more token, and for several more tokens: without
 passes, after the pipeline `compile`, and after `native`. The exit code is 1 if a result is wrong.
 """
@@ -56,10 +57,11 @@ class Layer:
         gate = self.node("Mul", [gate, self.node("Sigmoid", [gate], "sigmoid")], "silu")
         return project(self.node("Mul", [gate, up], "gated"), "down", INNER, HIDDEN)
 
-    def model(self, inputs, opsets):
+    def model(self, inputs, opsets, apart=False):
         cached = ["batch", KV_HEADS, "total", SIZE]
         inputs = [value("x", ["batch", "sequence", HIDDEN])] + inputs
-        inputs += [value(name, ["batch", KV_HEADS, "past", SIZE]) for name in ("past_key", "past_value")]
+        for name in ("past_key", "past_value"):
+            inputs.append(value(name, [f"{name}_batch", KV_HEADS, f"{name}_length", SIZE] if apart else ["batch", KV_HEADS, "past", SIZE]))
         outputs = [value("y", ["batch", "sequence", HIDDEN]), value("present_key", cached), value("present_value", cached)]
         graph = helper.make_graph(self.nodes, "layer", inputs, outputs, self.weights)
         opsets = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
@@ -83,7 +85,7 @@ def standard():
     return layer.model([value("position_ids", ["batch", "sequence"], TensorProto.INT64)], {"": 23})
 
 
-def contributed():
+def contributed(apart=False):
     layer = Layer()
 
     def project(x, name, rows, columns):
@@ -102,8 +104,8 @@ def contributed():
     inputs = ["x", project("attended", "out", HEADS * SIZE, HIDDEN), layer.floats("w_norm_2", HIDDEN)]
     layer.node("SkipSimplifiedLayerNormalization", inputs, "normed_2", "", "", "sum", domain=MS, epsilon=1e-6)
     layer.node("Add", ["sum", layer.gated("normed_2", project)], "y")
-    more = [value("seqlens_k", ["batch"], TensorProto.INT32), value("total_sequence_length", [], TensorProto.INT32)]
-    return layer.model(more, {"": 21, MS: 1})
+    more = [value("seqlens_k", ["samples" if apart else "batch"], TensorProto.INT32), value("total_sequence_length", [], TensorProto.INT32)]
+    return layer.model(more, {"": 21, MS: 1}, apart)
 
 
 def arrays(model, batch, sequence, past):
@@ -142,7 +144,8 @@ def main():
     parser.add_argument("--manifest", default="passes.toml")
     args = parser.parse_args()
     manifest, failed = ["--manifest", args.manifest], 0
-    for form, model in ("standard, opset 23", standard()), ("com.microsoft", contributed()):
+    forms = ("standard, opset 23", standard()), ("com.microsoft", contributed()), ("com.microsoft, sizes named apart", contributed(True))
+    for form, model in forms:
         with tempfile.TemporaryDirectory() as folder:
             onnx.save(model, f"{folder}/layer.onnx")
             for command in (["check", f"{folder}/layer.onnx"], ["run", f"{folder}/layer.onnx", "--passes", "", "-o", f"{folder}/layer.py"]):

@@ -34,12 +34,17 @@ fn int_attribute(name: &str, value: u8) -> Vec<u8> {
 
 /// Encodes an input of type float32. A string is a symbolic dimension.
 fn input(name: &str, dims: &[&str]) -> Vec<u8> {
+    typed_input(name, 1, dims)
+}
+
+/// Encodes an input of the type with this number.
+fn typed_input(name: &str, dtype: u8, dims: &[&str]) -> Vec<u8> {
     let dim = |dim: &&str| match dim.parse() {
         Ok(size) => field(1, number(1, size)),
         Err(_) => field(1, field(2, dim)),
     };
     let shape: Vec<u8> = dims.iter().flat_map(dim).collect();
-    field(11, [field(1, name), field(2, field(1, [number(1, 1), field(2, shape)].concat()))].concat())
+    field(11, [field(1, name), field(2, field(1, [number(1, dtype), field(2, shape)].concat()))].concat())
 }
 
 fn vector(name: &str, values: &[i64]) -> Vec<u8> {
@@ -70,6 +75,31 @@ fn small() -> Vec<u8> {
 
 fn case(name: &'static str) -> Case {
     Case::new(name).crates(&["plugins/relax-ops", "plugins/relax-passes", "plugins/onnx"]).file("model.onnx", small())
+}
+
+/// Sizes that are equal in all runs may have different names in a model.
+#[test]
+fn group_query_attention_of_sizes_with_different_names_is_read() {
+    let inputs = ["q", "k", "v", "past_k", "past_v", "lengths", "total"];
+    let heads = [int_attribute("num_heads", 2), int_attribute("kv_num_heads", 1)];
+    let attention = contents_of_node("GroupQueryAttention", &inputs, "y", &heads);
+    let graph = [
+        field(1, [attention, field(7, "com.microsoft")].concat()),
+        input("q", &["batch", "length", "8"]),
+        input("k", &["batch_k", "length_k", "4"]),
+        input("v", &["batch_v", "length_v", "4"]),
+        input("past_k", &["batch_pk", "1", "past_k", "4"]),
+        input("past_v", &["batch_pv", "1", "past_v", "4"]),
+        typed_input("lengths", 6, &["samples"]),
+        typed_input("total", 6, &[]),
+        field(12, field(1, "y")),
+    ];
+    let domain = field(8, [field(1, "com.microsoft"), number(2, 1)].concat());
+    let bytes = [model(&graph), domain].concat();
+    Case::new("onnx_group_query_names")
+        .crates(&["plugins/relax-ops", "plugins/relax-passes", "plugins/onnx"])
+        .file("model.onnx", bytes)
+        .check(&["run", "model.onnx", "--passes", ""], b"");
 }
 
 #[test]

@@ -121,9 +121,15 @@ fn group_query<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let (heads, kv_heads) = (heads_of(n, "num_heads")?, heads_of(n, "kv_num_heads")?);
     check_cache(n)?;
     let [q, k, v] = separate(cx, n, heads, kv_heads)?;
-    let (mut q, mut k, v) =
+    let (mut q, mut k, mut v) =
         (split_heads(cx, &q, heads)?, split_heads(cx, &k, kv_heads)?, split_heads(cx, &v, kv_heads)?);
-    let (past_k, past_v) = (n.opt(3)?, n.opt(4)?);
+    // The names of sizes in the model may differ where the sizes are equal.
+    let new = [q.dim(0)?, k.dim(1)?, q.dim(2)?, k.dim(3)?];
+    let (k_dims, v_dims) = (new.to_vec(), [&new[..3], &[v.dim(3)?]].concat());
+    (k, v) = (cx.fitted(&k, k_dims)?, cx.fitted(&v, v_dims)?);
+    let past_k = n.opt(3)?.map(|past| as_past(cx, &past, &new, None)).transpose()?;
+    let places = past_k.as_ref().map(|past| past.dim(2)).transpose()?;
+    let past_v = n.opt(4)?.map(|past| as_past(cx, &past, &v.dims()?, places)).transpose()?;
     let cache = cache(cx, n, &q, past_k.is_some())?;
     if n.flag("do_rotary", false)? {
         let (cos, sin) = (n.input(7)?, n.input(8)?);
@@ -131,7 +137,10 @@ fn group_query<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
             interleaved: n.flag("rotary_interleaved", false)?,
             width: cos.dim(1)?.as_int().ok_or("the width of its rotary cache is not known")?.saturating_mul(2),
         };
-        let positions = n.opt(9)?.unwrap_or_else(|| cache.places.clone());
+        let positions = match n.opt(9)? {
+            Some(positions) => cx.fitted(&positions, vec![q.dim(0)?, q.dim(2)?])?,
+            None => cache.places.clone(),
+        };
         q = rotated(cx, &q, (&cos, &sin), Some(positions.clone()), 0, &options)?;
         k = rotated(cx, &k, (&cos, &sin), Some(positions), 0, &options)?;
     } else {
@@ -151,7 +160,10 @@ fn group_query<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     }
     let mut bias = bias_where(cx, &visible, dtype)?;
     if let Some(more) = n.opt(10)? {
-        bias = cx.add(&bias, &more)?;
+        let wanted = [q.dim(0)?, q.dim(1)?, q.dim(2)?, cache.total.clone()];
+        let each = more.dims_from(4)?.into_iter().zip(wanted);
+        let dims = each.map(|(dim, wanted)| if dim.as_int() == Some(1) { dim } else { wanted });
+        bias = cx.add(&bias, &cx.fitted(&more, dims.collect())?)?;
     }
     let precision = if dtype.bits() < 32 { DType::F32 } else { dtype };
     let smooth = n.int("smooth_softmax", -1)? > 0;
@@ -167,6 +179,15 @@ fn group_query<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
         Parts { q: &q, k: &keys, v: &values, bias: Some(&bias), sink: sink.as_ref(), scale, softcap, precision };
     let result = attend(cx, &parts)?.result;
     Ok(vec![joined_heads(cx, &result)?.into(), present_k.into(), present_v.into()])
+}
+
+/// Returns cached keys or values with the batch, the heads and the width of new ones, and with the given number of places.
+fn as_past(cx: &Cx<'_>, past: &T, new: &[Dim], places: Option<Dim>) -> Res<T> {
+    let places = match places {
+        Some(places) => places,
+        None => past.dim(2)?,
+    };
+    cx.fitted(past, vec![new[0].clone(), new[1].clone(), places, new[3].clone()])
 }
 
 /// Refuses unsupported forms of the cache.
