@@ -61,6 +61,23 @@ fn large_constants_are_in_a_file_beside_the_text() {
     assert_eq!(merged("out.py"), merged("inline.py"));
 }
 
+/// The weights of a model that became parameters are an attribute.
+#[test]
+fn large_tensors_in_attributes_are_in_the_file_too() {
+    const TEXT: &str = "weights = I.weights(\"out.safetensors\")\n@I.ir_module\nclass Module:\n    @R.function\n    \
+                        def main(x: R.Tensor((128, 256), \"float32\"), w: R.Tensor((128, 256), \"float32\")):\n        \
+                        R.func_attr({\"num_input\": 1, \"params\": [weights[\"w0\"]]})\n        return x\n";
+    let case = case("weights_attributes").file("attribute.py", TEXT);
+    case.reads("model.toy", &["-o", "out.py"]);
+    case.reads("attribute.py", &["-o", "again.py"]);
+    let text = String::from_utf8(case.read("again.py")).expect("a text");
+    assert!(text.contains("\"params\": [weights[\"w0\"]]") && !text.contains("metadata["), "{text}");
+    assert!(case.read("again.safetensors").ends_with(&case.read("w.bin")));
+    let inline = case.reads("again.py", &["--inline-weights"]);
+    assert!(inline.contains("metadata[\"ffi.Tensor\"][0]"), "{}", &inline[..400]);
+    assert_eq!(case.reads("attribute.py", &["--inline-weights"]), inline);
+}
+
 /// A name in the file stands for data together with a type.
 #[test]
 fn the_same_bytes_can_be_constants_of_several_types() {

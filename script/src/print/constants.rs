@@ -1,7 +1,7 @@
 //! Prints constants: scalars inline, larger constants as metadata or as references to a file.
 
 use super::func::Writer;
-use super::text::{python_float, python_string};
+use super::text::python_float;
 use passhost_lang::ir::constant::Number;
 use passhost_lang::ir::records::tykind;
 use passhost_lang::ir::{Constant, Expr, Type, Value};
@@ -28,12 +28,8 @@ impl Writer<'_, '_, '_> {
                 let Expr::Const(tensor) = value.view() else { return };
                 let said = ty.to_owned();
                 let plain = said == Type::tensor(constant.shape().iter().copied(), constant.dtype());
-                let references = self.p.references.as_ref().filter(|_| plain);
-                if let Some(name) = references.and_then(|references| (references.name)(tensor, &said)) {
-                    self.p.refers = true;
-                    self.p.out.push_str("weights[");
-                    python_string(&mut self.p.out, &name);
-                    return self.p.out.push(']');
+                if plain && self.p.reference(tensor, &said) {
+                    return;
                 }
                 match self.p.metadata.constant(tensor, &said) {
                     Some(index) => self.p.metadata_ref(crate::metadata::CONST, index),

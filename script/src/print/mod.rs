@@ -426,6 +426,18 @@ impl<'a> Printer<'a> {
         }
     }
 
+    /// Prints a tensor as a reference to a file, if it belongs there.
+    fn reference(&mut self, tensor: &Tensor, ty: &Type) -> bool {
+        let Some(name) = self.references.as_ref().and_then(|references| (references.name)(tensor, ty)) else {
+            return false;
+        };
+        self.refers = true;
+        self.out.push_str("weights[");
+        python_string(&mut self.out, &name);
+        self.out.push(']');
+        true
+    }
+
     fn metadata_ref(&mut self, key: &str, index: usize) {
         self.out.push_str(&format!("metadata[\"{key}\"][{index}]"));
     }
@@ -557,6 +569,7 @@ impl<'a> Printer<'a> {
             }
             Attr::Type(v) => self.ty(v, sym),
             Attr::Dim(v) => self.typed_value(v, sym),
+            Attr::Tensor(v, ty) if self.reference(v, ty) => {}
             Attr::Tensor(v, ty) => match self.metadata.tensor(v, ty) {
                 Some(index) => self.metadata_ref(crate::metadata::TENSOR, index),
                 None => self.cannot("a tensor without a fixed shape"),
