@@ -37,8 +37,8 @@ NOT_COMPARED = {
     "relax.ForwardFoldScaleAxis": "not in TVM",
     "relax.FuseOpsByPattern": "needs patterns",
     "relax.RewriteTransposedMatmul": "not in TVM",
+    "tirx.NarrowDataType": "TVM gives this name to ForceNarrowIndexToInt32, too, and `conformance` runs that one",
 }
-ARGUMENTS = {"tirx.NarrowDataType": [32]}
 # Relax passes that are not in a default pipeline. Two of them, chosen at random, run on each module.
 EXTRA = [
     "AllocateWorkspace",
@@ -233,19 +233,17 @@ def compared_passes():
 def passes_for(text, passes):
     """Returns the passes that concern a module: Relax passes for Relax functions, the others for PrimFuncs."""
     languages = {"relax": "@R.function" in text, "s_tir": "@T.prim_func" in text, "tirx": "@T.prim_func" in text}
-    # In functions with blocks, TVM's pass crashes.
-    crashes = {"tirx.NarrowDataType"} if "T.sblock(" in text else set()
-    return [name for name in passes if languages[name.split(".")[0]] and name not in crashes]
+    return [name for name in passes if languages[name.split(".")[0]]]
 
 
 def tvm_pass(name):
-    """Returns a function that creates TVM's pass."""
+    """Returns the function that creates TVM's pass."""
     import tvm
     from tvm import relax, tirx
 
     package, _, short = name.rpartition(".")
     of = {"relax": relax.transform, "tirx": tirx.transform, "s_tir": tvm.s_tir.transform}[package]
-    return lambda: getattr(of, short)(*ARGUMENTS.get(name, []))
+    return getattr(of, short)
 
 
 def after_pass(name, theirs, ours, printed, reader):
@@ -267,7 +265,10 @@ def after_pass(name, theirs, ours, printed, reader):
         got = reader(ours["text"])
     except Exception as error:
         return "TVM does not read", first_line(error)
-    return judge(name, make_pass, got, want)
+    outcome = judge(name, make_pass, got, want)
+    # A module with free variables does not even equal itself when parsed twice.
+    same_text = outcome[0] == "differs" and got.script(show_meta=True) == want.script(show_meta=True)
+    return ("equal", "") if same_text else outcome
 
 
 def compare_one(case):
