@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 declare_pass! {
     /// Replaces calls of private functions by their content, and removes these functions.
     ///
-    /// Expects functions in A-normal form. Results do not change. Keeps functions that call themselves, directly or
+    /// Like TVM, it also removes aliases and unused values from each function that remains, unless there was nothing
+    /// to replace. Expects functions in A-normal form. Results do not change. Keeps functions that call themselves, directly or
     /// through others, functions that are used as values, and functions that are called by a function marked
     /// `SkipOptimization` or in a nested expression.
     ///
@@ -50,19 +51,24 @@ fn inline_private_functions(module: &Module, ctx: &Ctx) -> Result<Module, PassEr
             inlined.insert(name, body.inline_calls(|callee| inlined.get(callee))?);
         }
     }
+    ctx.statistic("functions inlined", inlined.len());
+    if inlined.is_empty() {
+        return Ok(module.clone());
+    }
     let (mut edit, written) = (module.edit(), WrittenParams::of(module));
     for (name, body) in module.functions().filter(|(_, body)| body.function().is_some()) {
         if inlined.contains_key(name) {
             edit.remove(name);
             continue;
         }
-        let with_content = body.inline_calls(|callee| inlined.get(callee)).map_err(|error| error.in_function(name))?;
-        if !with_content.same(body) {
-            let typed = narrow_results(&infer_types(&with_content, ctx)?, ctx)?;
-            edit.set(name, remove_all_unused_in(&canonicalize(&typed, ctx)?, &written)?);
+        let mut content = body.inline_calls(|callee| inlined.get(callee)).map_err(|error| error.in_function(name))?;
+        if !content.same(body) {
+            content = narrow_results(&infer_types(&content, ctx)?, ctx)?;
+        } else if body.function().is_some_and(|function| function.skips_optimization()) {
+            continue;
         }
+        edit.set(name, remove_all_unused_in(&canonicalize(&content, ctx)?, &written)?);
     }
-    ctx.statistic("functions inlined", inlined.len());
     Ok(edit.finish())
 }
 
