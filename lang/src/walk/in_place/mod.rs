@@ -225,14 +225,26 @@ impl<'b> InPlace<'b> {
     }
 
     /// Returns true if a binding with the same computation as an earlier binding can become its alias: both read the same memory contents,
-    /// and neither result is ever written.
+    /// and neither result is ever written. Two equal elements of a tuple are the same memory, whatever is written to it; so they can be
+    /// merged unless that memory is released.
     pub fn may_merge(&self, first: Value<'b>, again: Value<'b>) -> bool {
         if self.is_empty() {
             return true;
         }
+        if first.as_tuple_get().is_some() && again.as_tuple_get().is_some() {
+            return !self.may_be_released(first);
+        }
         let (Some(from), Some(to)) = (first.index(), again.index()) else { return true };
         let lasting = |value: Value<'b>| !self.may_be_written(value) && self.accesses(value).1.is_empty();
         lasting(first) && lasting(again) && self.may_move_to(first, from..to) && self.may_move_to(again, from..to)
+    }
+
+    /// Returns true if an operator such as `R.vm.kill_object` may release the memory of a value.
+    fn may_be_released(&self, value: Value<'b>) -> bool {
+        let roots = self.memory.of_value(value);
+        let writers = roots.iter().filter_map(|root| self.writers.get(root)).flatten();
+        let mut operators = writers.filter_map(|at| Value::of_word(self.body, *at).as_call()?.op());
+        operators.any(|op| op.rsplit('.').next().is_some_and(|name| name.starts_with("kill_")))
     }
 
     /// Returns true if bindings of one block can become one function call at the position of the last binding: each binding can
