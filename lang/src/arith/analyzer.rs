@@ -180,7 +180,7 @@ impl Analyzer {
             self.store.facts.bound = Arc::clone(&self.vars);
             let mut conditions = Vec::new();
             for (sym, min, extent) in self.open.iter().filter_map(|id| self.ranges.get(id)) {
-                conditions.extend(within(sym, min, extent).map(|condition| (Some(*sym), condition)));
+                conditions.extend(within(sym, min, extent).into_iter().map(|condition| (Some(*sym), condition)));
             }
             conditions.extend(self.assumed.iter().map(|condition| (None, condition.clone())));
             for (of, condition) in conditions {
@@ -358,9 +358,19 @@ impl Analyzer {
     }
 }
 
-/// Builds the two conditions that are equivalent to a range.
-fn within(sym: &Sym, min: &Dim, extent: &Dim) -> [Dim; 2] {
+/// Builds the conditions that follow from a range.
+fn within(sym: &Sym, min: &Dim, extent: &Dim) -> Vec<Dim> {
     let var = || Dim::Var(*sym);
     let end = Dim::binary(PrimOp::Add, min.clone(), extent.clone());
-    [Dim::binary(PrimOp::Le, min.clone(), var()), Dim::binary(PrimOp::Lt, var(), end)]
+    let mut all = vec![Dim::binary(PrimOp::Le, min.clone(), var()), Dim::binary(PrimOp::Lt, var(), end)];
+    // A loop over tiles: from `i < (n + 7) // 8`, it follows that `(i + 1) * 8 <= n + 7`.
+    if let Some((PrimOp::FloorDiv, dtype, of)) = extent.operation()
+        && let [n, size] = of[..]
+        && size.as_int().is_some_and(|size| size > 0)
+    {
+        let done = Dim::binary(PrimOp::Sub, var(), min.clone());
+        let done = Dim::binary(PrimOp::Add, done, Dim::int(1, dtype));
+        all.push(Dim::binary(PrimOp::Le, Dim::binary(PrimOp::Mul, done, size.clone()), n.clone()));
+    }
+    all
 }

@@ -21,6 +21,17 @@ fn not(a: Dim) -> Dim {
     Dim::Expr(Arc::new(DimExpr::Unary(Not, DType::BOOL, a)))
 }
 
+#[test]
+fn each_tile_of_a_loop_begins_within_its_extent() {
+    let mut analyzer = Analyzer::new();
+    analyzer.bind_range(sym(0), &Dim::Int(0), &op(FloorDiv, op(Add, var(1), 7), 8));
+    let first = op(Mul, var(0), 8);
+    assert!(analyzer.can_prove(&op(Lt, first.clone(), var(1))));
+    assert!(analyzer.can_prove(&op(Ge, op(Min, op(Sub, var(1), 1), op(Add, first.clone(), 3)), first.clone())));
+    assert!(!analyzer.can_prove(&op(Lt, op(Add, first, 1), var(1))));
+    assert!(!analyzer.can_prove(&op(Ge, var(1), 1)), "the loop may not run at all");
+}
+
 /// Returns the value of a dimension; `None` if an operation in it is undefined.
 fn value(dim: &Dim, vars: &[i64]) -> Option<i64> {
     match dim {
