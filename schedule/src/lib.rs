@@ -48,7 +48,7 @@
 //! | `depend/region` | the part of a buffer that is accessed during some loops |
 //! | `depend/order` | checks for reordered or concurrent iterations |
 //! | `loops`, `kinds` | `split`, `fuse`, `reorder`; `vectorize`, `parallel`, `unroll` |
-//! | `reduction`, `inline`, `compute_at`, `cache`, `layout` | primitives on blocks and their buffers |
+//! | `reduction`, `inline`, `compute_at`, `cache`, `layout`, `whole_tiles` | primitives on blocks and their buffers |
 //! | `trace` | the applied primitives, as text |
 
 mod cache;
@@ -62,6 +62,7 @@ mod loops;
 mod reduction;
 mod trace;
 mod tree;
+mod whole_tiles;
 
 pub use layout::Accessed;
 pub use look::{BlockInfo, BufferInfo, IterInfo, IterKind};

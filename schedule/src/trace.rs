@@ -271,6 +271,7 @@ fn apply(step: &Step, sch: &mut Schedule, known: &HashMap<&str, Handle>) -> Resu
         "cache_read" => sch.cache_read(args.block(0)?, args.int(1)?, args.text(2)?).map(blocks),
         "cache_write" => sch.cache_write(args.block(0)?, args.int(1)?, args.text(2)?).map(blocks),
         "transform_layout" => sch.transform_layout(args.block(0)?, args.accessed()?, &args.order()?).map(nothing),
+        "compute_whole_tiles" => sch.compute_whole_tiles(args.block(0)?, args.a_loop(1)?).map(nothing),
         other => Err(pass_error!("unknown primitive `{other}`")),
     }
 }

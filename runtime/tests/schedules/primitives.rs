@@ -89,6 +89,83 @@ fn buffers_are_cached_and_blocks_computed_at_loops() {
     });
 }
 
+/// The rows of the product, a multiple of no tile, and unknown.
+const ROWS: [&str; 2] = ["11", "n"];
+
+fn matmul_of(rows: &str) -> String {
+    let symbolic = [
+        ("A: T.Buffer((12, 20), \"float32\")", "a: T.handle"),
+        ("D: T.Buffer((12, 16), \"float32\")", "d: T.handle"),
+        (
+            "    C = ",
+            "    n = T.int64()\n    A = T.match_buffer(a, (n, 20))\n    D = T.match_buffer(d, (n, 16))\n    C = ",
+        ),
+    ];
+    let source = MATMUL_RELU.to_string();
+    let source = if rows == "n" { symbolic.iter().fold(source, |s, (old, new)| s.replace(old, new)) } else { source };
+    source.replace("12", rows)
+}
+
+#[test]
+fn the_last_tile_is_computed_whole() {
+    for rows in ROWS {
+        let out = check(&matmul_of(rows), |sch| {
+            let block = sch.get_block("C")?;
+            let copy = sch.cache_write(block, 0, "local")?;
+            let [i, j, k] = sch.loops(block)?;
+            let [i_0, i_1, i_2] = sch.split(i, [None, Some(2), Some(2)])?;
+            sch.reorder(&[i_0, i_1, j, k, i_2])?;
+            sch.reverse_compute_at(copy, j)?;
+            let init = sch.decompose_reduction(block, k)?;
+            let in_init = *sch.get_loops(init)?.last().ok_or_else(|| PassError::new("a loop"))?;
+            sch.compute_whole_tiles(init, in_init)?;
+            sch.compute_whole_tiles(block, i_2)?;
+            sch.unroll(i_2)?;
+            sch.parallel(i_0)
+        });
+        assert_eq!(out.matches("T.where").count(), 1, "only the copy of the tile has a condition: {out}");
+        assert!(out.contains("A[T.min("), "{out}");
+    }
+}
+
+#[test]
+fn what_cannot_be_computed_whole_is_refused() {
+    let func = func(&matmul_of("n"));
+    let mut sch = Schedule::new(&func).expect("a schedule");
+    let block = sch.get_block("C").expect("a block");
+    let [i, j, k] = sch.loops(block).expect("loops");
+    let refused = |sch: &mut Schedule, of| sch.compute_whole_tiles(block, of).expect_err("refused").to_string();
+    let error = refused(&mut sch, j);
+    assert!(error.contains("block `C` must have one condition on loop `j`, found 0"), "{error}");
+    let [_, k_1] = sch.split(k, [None, Some(3)]).expect("loops");
+    let error = refused(&mut sch, k_1);
+    assert!(error.contains("the condition of block `C` on loop `k_1` is not that of a split"), "{error}");
+    let [_, i_1] = sch.split(i, [None, Some(8)]).expect("loops");
+    let [_, last] = sch.split(j, [None, Some(5)]).expect("loops");
+    sch.vectorize(last).expect("a vector");
+    let error = refused(&mut sch, last);
+    assert!(error.contains("lanes of `j_1` beyond the end would read elements of `B`"), "{error}");
+    let d = sch.get_block("D").expect("a block");
+    let [row, _] = sch.loops(d).expect("loops");
+    let [_, row] = sch.split(row, [None, Some(8)]).expect("loops");
+    let error = sch.compute_whole_tiles(d, row).expect_err("refused").to_string();
+    assert!(error.contains("`D`, which block `D` writes, cannot get surplus elements"), "{error}");
+    assert!(sch.compute_whole_tiles(block, i_1).is_ok());
+}
+
+#[test]
+fn inputs_of_a_part_of_a_tile_refuse_the_whole_tile() {
+    let func = func(MATMUL_RELU);
+    let mut sch = Schedule::new(&func).expect("a schedule");
+    let [c, d] = ["C", "D"].map(|name| sch.get_block(name).expect("a block"));
+    sch.cache_write(d, 0, "local").expect("a copy");
+    let [i, _] = sch.loops(d).expect("loops");
+    let [_, i_1, i_2] = sch.split(i, [None, Some(3), Some(3)]).expect("loops");
+    sch.compute_at(c, i_1).expect("a place");
+    let error = sch.compute_whole_tiles(d, i_2).expect_err("refused").to_string();
+    assert!(error.contains("block `D` reads `C`, which each iteration of `i_1` writes only in part"), "{error}");
+}
+
 #[test]
 fn dimensions_of_buffers_change_their_order() {
     let out = check(MATMUL_RELU, |sch| {

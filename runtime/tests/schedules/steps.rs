@@ -60,8 +60,22 @@ pub(crate) fn step(sch: &mut Schedule, choices: &mut Choices) -> Result<(), Pass
         12 => sch.reverse_compute_at(block, there?),
         13 => sch.cache_read(block, choices.below(2), "local").map(drop),
         14 => sch.cache_write(block, 0, "local").map(drop),
+        15 => whole_tiles(sch, block, one?, choices),
         _ => turn(sch, block, choices),
     }
+}
+
+/// Splits a loop around a block that writes its own buffer, and computes the last tile whole.
+fn whole_tiles(sch: &mut Schedule, block: BlockRef, of: LoopRef, choices: &mut Choices) -> Result<(), PassError> {
+    let mut trial = sch.clone();
+    trial.cache_write(block, 0, "local")?;
+    let inner = match choices.below(3) {
+        0 => trial.split(of, [None, Some(2), Some(choices.of(&[2, 3]))])?[2],
+        _ => trial.split(of, [None, Some(choices.of(&[2, 3, 4, 5, 7]))])?[1],
+    };
+    trial.compute_whole_tiles(block, inner)?;
+    *sch = trial;
+    Ok(())
 }
 
 /// Reverses the dimensions of a buffer.
