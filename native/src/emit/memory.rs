@@ -15,6 +15,11 @@ const ALIGN: u64 = 64;
 /// Maximum step between elements that are loaded together with the elements in between.
 pub(super) const MOST_STEP: i64 = 4;
 
+/// Returns true if the stride of each dimension is the product of the later extents.
+fn is_plainly_compact(buffer: &Buffer) -> bool {
+    buffer.is_compact && !buffer.is_flat && buffer.lanes == 1
+}
+
 impl Function<'_, '_> {
     /// Returns true if all elements of a buffer are always within its memory.
     fn is_covered(&self, buffer: &Buffer) -> bool {
@@ -23,8 +28,19 @@ impl Function<'_, '_> {
         match (ends, size) {
             (Some((first, last)), Some(size)) => first >= 0 && (last < 0 || (last as u64) < size),
             // The other indices are checked at the start of the function.
-            _ => self.is_looked_at(buffer),
+            _ => self.is_looked_at(buffer) || self.is_allocated_for(buffer),
         }
+    }
+
+    /// Returns true if each allocation of a buffer's memory has the extents of the buffer.
+    fn is_allocated_for(&self, buffer: &Buffer) -> bool {
+        let is_plain = is_plainly_compact(buffer) && buffer.offset == Affine::from(0);
+        let factors = self.module.factors.get(&buffer.storage).and_then(Option::as_ref);
+        let fits = |factors: &&[Affine]| {
+            let (own, lanes) = factors.split_at(buffer.shape.len().min(factors.len()));
+            own == buffer.shape && lanes.iter().all(|factor| factor.as_constant() == Some(1))
+        };
+        is_plain && factors.map(Vec::as_slice).filter(fits).is_some()
     }
 
     /// Returns the first and the last position of a buffer with constant extents; the last position of an empty
@@ -47,7 +63,9 @@ impl Function<'_, '_> {
     fn is_looked_at(&self, buffer: &Buffer) -> bool {
         let symbols: Vec<Reg> = self.module.program.symbols.iter().map(|symbol| symbol.reg).collect();
         let known = |form: &Affine| form.terms.iter().all(|(reg, _)| symbols.contains(reg));
-        let forms = buffer.shape.iter().chain(&buffer.strides).chain([&buffer.offset]);
+        // The strides of a compact buffer follow from its extents.
+        let strides = if is_plainly_compact(buffer) { &[][..] } else { &buffer.strides };
+        let forms = buffer.shape.iter().chain(strides).chain([&buffer.offset]);
         self.module.given.contains(&buffer.storage) && forms.into_iter().all(known)
     }
 
@@ -62,8 +80,11 @@ impl Function<'_, '_> {
             let mut last = self.form(&buffer.offset);
             let mut fine = self.op(format_args!("icmp sge i64 {last}, 0"));
             let mut empty = "false".to_string();
-            for (extent, stride) in buffer.shape.iter().zip(&buffer.strides) {
-                let [extent, stride] = [extent, stride].map(|form| self.form(form));
+            let mut next = "1".to_string();
+            for (extent, stride) in buffer.shape.iter().zip(&buffer.strides).rev() {
+                let extent = self.form(extent);
+                let stride = if is_plainly_compact(buffer) { next.clone() } else { self.form(stride) };
+                next = self.op(format_args!("mul i64 {stride}, {extent}"));
                 let none = self.op(format_args!("icmp sle i64 {extent}, 0"));
                 empty = self.op(format_args!("or i1 {empty}, {none}"));
                 let forward = self.op(format_args!("icmp sge i64 {stride}, 0"));
@@ -189,7 +210,7 @@ impl Function<'_, '_> {
                 self.splat(base, &one)
             }
             (_, step) => match self.lanes_that_take_part().filter(|_| !self.is_within(access)) {
-                Some(mask) => self.masked_gather(&at, scalar, (step, &mask)),
+                Some(mask) => self.gather_active(&at, scalar, (step, &mask)),
                 None => self.gather(&at, scalar, step),
             },
         };
@@ -231,7 +252,30 @@ impl Function<'_, '_> {
         all
     }
 
-    /// Loads the elements of the active lanes.
+    /// Loads the elements of the active lanes. In all tiles but the last, all lanes are active, and their elements are
+    /// loaded faster without a mask.
+    fn gather_active(&mut self, at: &str, element: Scalar, (step, mask): (i64, &str)) -> String {
+        let (lanes, base) = (self.lanes, types::in_memory(element));
+        let [ty, truth] = [base, "i1"].map(|base| types::lanes(base, lanes));
+        let name = format!("llvm.vector.reduce.and.v{lanes}i1");
+        self.module.declared.insert(format!("declare i1 @{name}({truth})"));
+        let all = self.op(format_args!("call i1 @{name}({truth} {mask})"));
+        let slot = self.slot(&format!("gathered{}", types::suffix(base, lanes)), &ty);
+        let [whole, part, end] = [self.label(), self.label(), self.label()];
+        self.branch(&all, &whole, &part);
+        self.start(&whole);
+        let value = self.gather(at, element, step);
+        self.line(format_args!("store {ty} {value}, ptr {slot}"));
+        self.go(&end);
+        self.start(&part);
+        let value = self.masked_gather(at, element, (step, mask));
+        self.line(format_args!("store {ty} {value}, ptr {slot}"));
+        self.go(&end);
+        self.start(&end);
+        self.op(format_args!("load {ty}, ptr {slot}"))
+    }
+
+    /// Loads the elements of the active lanes with a mask.
     fn masked_gather(&mut self, at: &str, element: Scalar, (step, mask): (i64, &str)) -> String {
         let (lanes, base, align) = (self.lanes, types::in_memory(element), element.bytes());
         let [ty, truth, pointers] = [base, "i1", "ptr"].map(|base| types::lanes(base, lanes));

@@ -44,7 +44,7 @@ use self::function::Function;
 use self::ranges::Ranges;
 use runtime::Fault;
 use runtime::program::{Affine, Instr, ParamKind, Program, Proven, Reg, Scalar, depth, each_instr};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// The purpose for which code is compiled.
@@ -148,10 +148,23 @@ struct Module<'p> {
     called: BTreeSet<usize>,
     /// Storages passed as parameters; all others are allocated by the code.
     given: BTreeSet<u32>,
+    /// The factors of the size of each allocated storage; `None` if they differ between allocations.
+    factors: BTreeMap<u32, Option<Vec<Affine>>>,
     /// Variables of loops vectorized without a request.
     unasked: BTreeSet<Reg>,
     /// Memory that inactive lanes may write.
     unmasked: BTreeSet<u32>,
+}
+
+fn factors(program: &Program) -> BTreeMap<u32, Option<Vec<Affine>>> {
+    let mut all: BTreeMap<u32, Option<Vec<Affine>>> = BTreeMap::new();
+    each_instr(&program.body, &mut |instr| {
+        if let Instr::Allocate { storage, factors, .. } = instr {
+            let known = all.entry(*storage).or_insert_with(|| Some(factors.clone()));
+            *known = known.take().filter(|known| known == factors);
+        }
+    });
+    all
 }
 
 impl<'p> Module<'p> {
@@ -181,6 +194,7 @@ impl<'p> Module<'p> {
             texts: 0,
             called: BTreeSet::new(),
             given: program.given().collect(),
+            factors: factors(program),
         }
     }
 
@@ -320,6 +334,34 @@ mod tests {
         assert_eq!(kept(&emitted(&tile("p % 4 * 16 + l < 55"), false)), 0);
         assert_eq!(kept(&emitted(&tile("p % 4 * 16 + l < 54"), false)), 2);
         assert_eq!(kept(&emitted(&tile("p % 8 * 16 + l < 55"), false)), 2);
+    }
+
+    /// The end of a row need not be a number, and a store may be in all lanes.
+    #[test]
+    fn tiles_need_the_conditions_of_stores_where_they_are_loaded() {
+        let kept_with = |condition: &str| {
+            kept(&emitted(
+                &format!(
+                    "for q, p in T.grid(64, 4):
+    B = T.alloc_local((4, 16))
+    for i in T.unroll(4):
+        for l in T.vectorized(16):
+            B[i, l] = T.float32(0)
+    for k in range(64):
+        for i in T.unroll(4):
+            for l in T.vectorized(16):
+                if p * 16 + l < q:
+                    B[i, l] = B[i, l] + A[k, p * 16 + l] * A[i, k]
+    for i in range(4):
+        for l in T.vectorized(16):
+            if {condition}:
+                C[i, p * 16 + l] = B[i, l]"
+                ),
+                false,
+            ))
+        };
+        assert_eq!((kept_with("p * 16 + l < q"), kept_with("i + p < q and p * 16 + l < q")), (0, 0));
+        assert_eq!((kept_with("p * 16 + l < q + 1"), kept_with("i + p < q")), (1, 1));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Finds private memory that lanes can access without a mask.
 //!
 //! For example, a row of 28 elements has two tiles of 16 columns, and only 12 lanes of the second tile are active.
-//! Suppose that all accesses to the tile's memory are under the same condition on their position. Inactive lanes then
-//! access only elements that active lanes never use, so they may compute anything, and LLVM keeps the tile in registers
-//! without a mask after each operation. Other conditions, such as on memory content, need their mask.
+//! Suppose that all loads from the tile's memory are under the conditions of its stores on their position. Inactive lanes
+//! then store only to elements that active lanes never load, so they may compute anything, and LLVM keeps the tile in
+//! registers without a mask after each operation. Other conditions, such as on memory content, need their mask.
 
 use super::ranges::Ranges;
 use super::read;
@@ -30,7 +30,7 @@ pub(super) fn without_masks(program: &Program, ranges: &Ranges) -> BTreeSet<u32>
             let uses = uses.get_or_insert_with(|| Uses::of(program, list));
             let Some((first, last)) = uses.after(*storage, at) else { continue };
             let mut tile = Tile::new(&known, *storage, &list[first..=last]);
-            if tile.list(&list[first..=last]) && tile.conditions.is_some() {
+            if tile.list(&list[first..=last]) && tile.is_sound_without_masks() {
                 out.insert(*storage);
             }
         }
@@ -148,8 +148,10 @@ impl<'p> Known<'p> {
         };
         let scalar = self.program.registers[reg.index()];
         let (low, high) = if scalar == Scalar::UInt(64) { (0, i64::MAX) } else { scalar.range() };
-        let (least, most) = self.ranges.form(&sum)?;
-        (self.is_fixed(reg) && self.are_fixed(&sum) && low <= least && most <= high).then(|| self.written_out(&sum))
+        // Sums of 64 bits wrap like the registers.
+        let holds = scalar == Scalar::Int(64)
+            || self.ranges.form(&sum).is_some_and(|(least, most)| low <= least && most <= high);
+        (self.is_fixed(reg) && self.are_fixed(&sum) && holds).then(|| self.written_out(&sum))
     }
 
     /// Expands each register in `form` that holds a sum.
@@ -161,9 +163,10 @@ impl<'p> Known<'p> {
     }
 }
 
-/// The condition that an index plus a loop-invariant form is less than a number: the dimension of the index, the form
-/// and the number. Without a dimension, only the form is compared.
-type Condition = (Option<usize>, Affine, i64);
+/// The condition that an index plus a loop-invariant form is less than another such form: the dimension of the index, and
+/// both forms. Without a dimension, only the forms are compared.
+type Condition = (Option<usize>, Affine, Affine);
+type Conditions = Vec<Condition>;
 
 /// The analysis of the accesses to a storage.
 struct Tile<'p> {
@@ -177,8 +180,10 @@ struct Tile<'p> {
     vectors: Vec<&'p Loop>,
     /// The enclosing conditions within those loops.
     around: Vec<Reg>,
-    /// The conditions shared by all accesses so far.
-    conditions: Option<Vec<Condition>>,
+    /// The conditions of each store.
+    stored: Vec<Conditions>,
+    /// The conditions of each load that are known. There may be others, which make the load rarer.
+    loaded: Vec<Conditions>,
 }
 
 impl<'p> Tile<'p> {
@@ -190,15 +195,23 @@ impl<'p> Tile<'p> {
             read(instr, known.program, &mut |reg| varies |= inner.contains(&reg));
             inner.extend(instr.written().filter(|reg| varies || !known.is_fixed(*reg)));
         });
-        let (vectors, around, conditions) = (Vec::new(), Vec::new(), None);
-        Tile { known, storage, buffer: None, inner, vectors, around, conditions }
+        let (vectors, around, stored, loaded) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Tile { known, storage, buffer: None, inner, vectors, around, stored, loaded }
     }
 
-    /// Returns true if all accesses in a list have the same conditions as earlier accesses.
+    /// Returns true if each load has the conditions of all stores, so that no active lane loads what an inactive lane
+    /// stored.
+    fn is_sound_without_masks(&self) -> bool {
+        let mut stored = self.stored.iter().flatten();
+        !self.stored.is_empty() && stored.all(|condition| self.loaded.iter().all(|of| of.contains(condition)))
+    }
+
+    /// Collects the accesses in a list. Returns true if the conditions of all stores are known.
     fn list(&mut self, list: &'p [Instr]) -> bool {
         list.iter().all(|instr| match instr {
             Instr::Load { access, .. } | Instr::Store { access, .. } => {
-                self.known.program.buffers[access.buffer as usize].storage != self.storage || self.access(access)
+                let is_other = self.known.program.buffers[access.buffer as usize].storage != self.storage;
+                is_other || self.access(access, matches!(instr, Instr::Store { .. }))
             }
             // An allocation would replace the storage, which this analysis does not cover.
             Instr::Allocate { storage, .. } => *storage != self.storage,
@@ -233,20 +246,31 @@ impl<'p> Tile<'p> {
         found
     }
 
-    fn access(&mut self, access: &Access) -> bool {
+    fn access(&mut self, access: &Access, is_store: bool) -> bool {
         let is_one = *self.buffer.get_or_insert(access.buffer) == access.buffer;
         if !is_one || self.vectors.first().is_none_or(|of| access.offset.factor(of.var) != 1) {
             return false;
         }
         let mut conditions = Vec::new();
         for cond in self.masking() {
-            let Some(bounds) = self.bounds(cond) else { return false };
-            for (form, bound) in bounds {
-                let Some((dim, rest)) = self.position(access, &form) else { return false };
-                conditions.push((dim, rest, bound));
+            let bounds = self.bounds(cond);
+            let known = bounds.iter().filter_map(|bound| {
+                let (form, end) = bound.as_ref()?;
+                let (dim, rest) = self.position(access, form)?;
+                self.is_same(end).then(|| (dim, rest, end.clone()))
+            });
+            let before = conditions.len();
+            conditions.extend(known);
+            // Other conditions only make a load rarer.
+            if is_store && conditions.len() - before < bounds.len() {
+                return false;
             }
         }
-        *self.conditions.get_or_insert_with(|| conditions.clone()) == conditions
+        let known = if is_store { &mut self.stored } else { &mut self.loaded };
+        if !known.contains(&conditions) {
+            known.push(conditions);
+        }
+        true
     }
 
     /// Returns the enclosing conditions that may differ between lanes. All others are branches without masks.
@@ -258,10 +282,14 @@ impl<'p> Tile<'p> {
         self.around.iter().copied().filter(|cond| varying.iter().any(|of| of.contains(cond))).collect()
     }
 
+    /// Returns true if a form does not change during the lifetime of the storage.
+    fn is_same(&self, form: &Affine) -> bool {
+        form.terms.iter().all(|(reg, _)| !self.inner.contains(reg))
+    }
+
     /// Splits a form into an index of `access` and an invariant rest; returns the dimension of the index, and the rest.
     fn position(&self, access: &Access, form: &Affine) -> Option<(Option<usize>, Affine)> {
-        let same = |rest: &Affine| rest.terms.iter().all(|(reg, _)| !self.inner.contains(reg));
-        if same(form) {
+        if self.is_same(form) {
             return Some((None, form.clone()));
         }
         let buffer = &self.known.program.buffers[access.buffer as usize];
@@ -276,27 +304,27 @@ impl<'p> Tile<'p> {
         };
         let (dim, rest) = access.index.iter().enumerate().find_map(|(dim, index)| {
             let rest = form.plus(&self.known.written_out(index), -1);
-            same(&rest).then_some((dim, rest))
+            self.is_same(&rest).then_some((dim, rest))
         })?;
         let is_place = buffer.is_distinct() && (dim..access.index.len()).all(is_within);
         is_place.then_some((Some(dim), rest))
     }
 
-    /// Returns the bounds that follow from a condition, each of the form `form < number`.
-    fn bounds(&self, cond: Reg) -> Option<Vec<(Affine, i64)>> {
+    /// Returns pairs of forms, the first of which is less than the second if a condition holds; `None` for each part of
+    /// the condition that is different.
+    fn bounds(&self, cond: Reg) -> Vec<Option<(Affine, Affine)>> {
         let written = |reg: &Reg| self.known.written_out(&Affine::from(*reg));
-        match (*self.known.definitions.get(&cond)?)? {
+        match self.known.definitions.get(&cond).copied().flatten() {
             // An unsigned 64-bit comparison gives different results.
-            Instr::Binary { op: Binary::Lt, a, .. } if self.known.program.registers[a.index()] == Scalar::UInt(64) => {
-                None
+            Some(Instr::Binary { op: Binary::Lt, a, b, .. })
+                if [a, b].iter().all(|of| self.known.program.registers[of.index()] != Scalar::UInt(64)) =>
+            {
+                vec![Some((written(a), written(b)))]
             }
-            Instr::Binary { op: Binary::Lt, a, b, .. } => Some(vec![(written(a), written(b).as_constant()?)]),
-            Instr::Binary { op: Binary::And, a, b, .. } => {
-                let mut all = self.bounds(*a)?;
-                all.extend(self.bounds(*b)?);
-                Some(all)
+            Some(Instr::Binary { op: Binary::And, a, b, .. }) => {
+                [a, b].into_iter().flat_map(|part| self.bounds(*part)).collect()
             }
-            _ => None,
+            _ => vec![None],
         }
     }
 }

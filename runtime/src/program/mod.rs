@@ -223,6 +223,9 @@ pub struct Access {
     pub index: Vec<Affine>,
     /// Dimensions whose index may be out of bounds. All other indices are proven to be in bounds.
     pub checked: Vec<u8>,
+    /// True if the access is in a vectorized loop, and all indices are proven to be in bounds in each of its iterations,
+    /// also where conditions within the loop do not hold.
+    pub is_always_inside: bool,
     /// The statement, in [`Program::places`].
     pub place: u32,
 }

@@ -4,7 +4,7 @@ use super::params::buffer_type;
 use super::{Lower, dtype_of, lanes_of, name_of};
 use crate::fault::Fault;
 use crate::program::{Access, Affine, Instr, Reg, Unary};
-use passhost_lang::arith::index_to_dim;
+use passhost_lang::arith::{Analyzer, index_to_dim};
 use passhost_lang::ir::BufferType;
 use passhost_lang::ir::records::{buffer_of, kind};
 use passhost_lang::ir::{Dim, Expr, Value};
@@ -127,17 +127,11 @@ impl Lower {
         Ok(())
     }
 
-    /// Returns true if an index is proven to be within an extent.
-    fn is_within(&mut self, index: Value<'_>, extent: &Dim) -> bool {
-        let bounds = self.analyzer().index_bounds(index);
-        if let Some(extent) = extent.as_int() {
-            return dtype_of(index).lanes() == 1 && bounds.min >= 0 && bounds.max < extent;
-        }
-        let Some(dim) = index_to_dim(index) else { return false };
-        let least = Dim::binary(PrimOp::Ge, dim.clone(), Dim::int(0, dim.dtype()));
-        bounds.min >= 0 && self.analyzer().can_prove(&Dim::binary(PrimOp::Lt, dim, extent.clone()))
-            || self.analyzer().can_prove(&Dim::binary(PrimOp::Lt, dim_of(index), extent.clone()))
-                && self.analyzer().can_prove(&least)
+    /// Returns true if all indices are proven to be within the extents in each iteration of the vectorized loops,
+    /// whatever the conditions within them are.
+    fn is_always_within(&mut self, indices: &[Value<'_>], extents: &[Dim]) -> bool {
+        let known = self.at_vectors.and_then(|n| self.analyzers.get_mut(n.checked_sub(1)?));
+        known.is_some_and(|known| indices.iter().zip(extents).all(|(index, extent)| is_within(known, *index, extent)))
     }
 
     /// Lowers the access to an element of a buffer; for a buffer of vectors, to one lane of an element.
@@ -152,7 +146,7 @@ impl Lower {
         let mut index = Vec::with_capacity(indices.len());
         let mut offset = self.program.buffers[at as usize].offset.clone();
         for (dim, (of, extent)) in indices.iter().zip(&dims).enumerate() {
-            if !self.is_within(*of, extent) {
+            if !is_within(self.analyzer(), *of, extent) {
                 checked.push(dim as u8);
             }
             let form = self.form(*of, lane / lanes)?;
@@ -162,7 +156,8 @@ impl Lower {
             index.push(form);
         }
         let offset = offset.times(lanes as i64).plus(&Affine::from(1), (lane % lanes) as i64);
-        Ok(Access { buffer: at, offset, index, checked, place })
+        let is_always_inside = checked.is_empty() && self.is_always_within(indices, &dims);
+        Ok(Access { buffer: at, offset, index, checked, is_always_inside, place })
     }
 
     /// Returns the indices and the predicate of a load or store.
@@ -220,6 +215,18 @@ impl Lower {
         }
         Ok(())
     }
+}
+
+/// Returns true if an index is proven to be within an extent.
+fn is_within(analyzer: &mut Analyzer, index: Value<'_>, extent: &Dim) -> bool {
+    let bounds = analyzer.index_bounds(index);
+    if let Some(extent) = extent.as_int() {
+        return dtype_of(index).lanes() == 1 && bounds.min >= 0 && bounds.max < extent;
+    }
+    let Some(dim) = index_to_dim(index) else { return false };
+    let least = Dim::binary(PrimOp::Ge, dim.clone(), Dim::int(0, dim.dtype()));
+    bounds.min >= 0 && analyzer.can_prove(&Dim::binary(PrimOp::Lt, dim, extent.clone()))
+        || analyzer.can_prove(&Dim::binary(PrimOp::Lt, dim_of(index), extent.clone())) && analyzer.can_prove(&least)
 }
 
 fn dim_of(index: Value<'_>) -> Dim {

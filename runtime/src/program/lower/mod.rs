@@ -52,6 +52,7 @@ fn lowered(func: &Body, strict: bool) -> Result<Program, Fault> {
     let mut lower = Lower {
         program,
         analyzers,
+        at_vectors: None,
         scalars,
         buffers,
         pointers,
@@ -96,6 +97,8 @@ struct Lower {
     program: Program,
     /// Facts at the current place, with those of the innermost condition last.
     analyzers: Vec<Analyzer>,
+    /// Number of analyzers at the start of the outermost vectorized loop around the current place.
+    at_vectors: Option<usize>,
     /// Bindings by operand word.
     scalars: HashMap<u32, Bound>,
     buffers: HashMap<u32, u32>,

@@ -63,6 +63,7 @@ impl Lower {
         extent: Value<'_>,
         kind: &str,
     ) -> Result<(), Fault> {
+        let runs = runs(extent);
         let (min, mut extent) = (self.form(min, 0)?, self.form(extent, 0)?);
         let step = stmt.loop_step().map(|step| self.form(step, 0)).transpose()?;
         if let Some(step) = &step {
@@ -88,7 +89,7 @@ impl Lower {
         match step {
             None => {
                 self.over_nothing(stmt)?;
-                self.loop_over(stmt, var, min, extent, kind)
+                self.loop_over(stmt, var, [min, extent], kind, runs)
             }
             Some(step) => {
                 let counter = self.reg(Scalar::Int(64));
@@ -112,12 +113,17 @@ impl Lower {
         &mut self,
         stmt: Value<'_>,
         var: Value<'_>,
-        min: Affine,
-        extent: Affine,
+        [min, extent]: [Affine; 2],
         kind: LoopKind,
+        runs: Option<Dim>,
     ) -> Result<(), Fault> {
         let reg = self.loop_var(var)?;
-        let (body, mark) = self.marked(None, |lower| lower.region(stmt))?;
+        let outer = self.at_vectors;
+        if kind == LoopKind::Vectorized {
+            self.at_vectors = outer.or(Some(self.analyzers.len()));
+        }
+        let (body, mark) = self.marked(runs, |lower| lower.region(stmt))?;
+        self.at_vectors = outer;
         self.emit(Instr::For(Box::new(Loop { var: reg, min, extent, body, lanes: 0, kind, mark })));
         Ok(())
     }
@@ -127,7 +133,7 @@ impl Lower {
         let extent = self.form(extent, 0)?;
         let own = stmt.region().children().next().filter(|var| var.kind() == kind::LOOP_VAR);
         let var = own.or(stmt.operand(1)).ok_or_else(|| Fault::unsupported("threads without a variable"))?;
-        self.loop_over(stmt, var, Affine::from(0), extent, LoopKind::ThreadBinding)
+        self.loop_over(stmt, var, [Affine::from(0), extent], LoopKind::ThreadBinding, None)
     }
 
     fn while_(&mut self, stmt: Value<'_>, cond: Value<'_>) -> Result<(), Fault> {
@@ -328,4 +334,12 @@ pub(super) fn mentions(root: Value<'_>, value: Value<'_>) -> bool {
         );
     }
     false
+}
+
+/// Returns the condition that a loop runs at all, for an extent from which more follows in the body: in a loop over
+/// tiles with `(n + 7) // 8` iterations, `n` is at least 1.
+fn runs(extent: Value<'_>) -> Option<Dim> {
+    let extent = index_to_dim(extent)?;
+    let one = Dim::int(1, extent.dtype());
+    extent.operation().is_some().then(|| Dim::binary(PrimOp::Ge, extent, one))
 }
