@@ -20,7 +20,11 @@ declare_pass! {
     /// that is larger than a cache and read often. If the width of a convolution is not a multiple of a vector, the
     /// lanes are channels, and the filter is copied so that its channels are contiguous. Other blocks get vectors and
     /// threads. Each step is a primitive of the schedule library, which rejects steps that would change the result; a
-    /// block that does not match a rule does not change.
+    /// block that does not match a rule does not change, and the reason is reported (`passhost run --missed`).
+    ///
+    /// Extents need not be constant. A tile is then chosen for a typical extent, and the last tile is computed whole: rows
+    /// beyond the end repeat the last row, lanes beyond the end are masked, and only the elements within the extent are
+    /// stored.
     ///
     /// Expects PrimFuncs with blocks; run `s_tir.LowerInitBlock` to `s_tir.LowerOpaqueBlock` afterwards. The order of
     /// sums does not change, so results are bit-identical.
@@ -67,12 +71,27 @@ fn schedule_for_cpu(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, P
     let mut scheduled = 0usize;
     for name in names(&schedule) {
         let Ok(block) = schedule.get_block(&name) else { continue };
-        let is_tiled = tried(&mut schedule, |trial| tile_reduction(trial, block, options));
-        if !is_tiled {
+        let is_reduction = schedule.block_info(block).is_ok_and(|info| info.has_init);
+        if !is_reduction && has_kinds(&schedule, block)? {
+            continue;
+        }
+        let tiled = attempt(&mut schedule, |trial| tile_reduction(trial, block, options));
+        if tiled.is_err() {
             inline_what_follows(&mut schedule, block);
         }
-        let is_scheduled = is_tiled || tried(&mut schedule, |trial| by_elements(trial, block, options));
-        scheduled += usize::from(is_scheduled);
+        let done = match &tiled {
+            Ok(()) => Ok(()),
+            Err(_) => attempt(&mut schedule, |trial| by_elements(trial, block, options)),
+        };
+        scheduled += usize::from(done.is_ok());
+        let reason = match (&done, &tiled) {
+            (_, Err(error)) if is_reduction => Some(&error.message),
+            (Err(error), _) => Some(&error.message),
+            _ => None,
+        };
+        if let Some(reason) = reason {
+            missed(body, &name, is_reduction, reason, ctx);
+        }
     }
     ctx.statistic("blocks scheduled", scheduled);
     schedule.finish().or_else(|error| {
@@ -81,14 +100,31 @@ fn schedule_for_cpu(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, P
     })
 }
 
+/// Returns true if a loop around a block has threads or vectors, or is unrolled.
+fn has_kinds(schedule: &Schedule, block: BlockRef) -> Result<bool, PassError> {
+    let loops = schedule.get_loops(block)?;
+    Ok(loops.iter().any(|of| schedule.loop_kind(*of).is_ok_and(|kind| kind != loop_kind::SERIAL)))
+}
+
+/// Reports a block that no rule fits, or only the rule for vectors and threads.
+fn missed(body: &Body, name: &str, is_reduction: bool, reason: &str, ctx: &Ctx) {
+    let is_named = |value: &Value<'_>| matches!(value.stmt(), Some(Stmt::Block)) && value.name() == Some(name);
+    let at = body.values().find(is_named).unwrap_or_else(|| body.root());
+    let what = if is_reduction { "is not computed in tiles" } else { "gets no vectors or threads" };
+    ctx.diagnostics().missed(at, &format!("block `{name}` {what}: {reason}"));
+}
+
 /// Applies steps to a schedule. If they fail, the schedule is unchanged.
 pub(super) fn tried(schedule: &mut Schedule, f: impl FnOnce(&mut Schedule) -> Result<(), PassError>) -> bool {
+    attempt(schedule, f).is_ok()
+}
+
+/// Applies steps to a schedule. If they fail, the schedule is unchanged, and the reason is returned.
+fn attempt<T>(schedule: &mut Schedule, f: impl FnOnce(&mut Schedule) -> Result<T, PassError>) -> Result<T, PassError> {
     let mut trial = schedule.clone();
-    let done = f(&mut trial).is_ok();
-    if done {
-        *schedule = trial;
-    }
-    done
+    let out = f(&mut trial)?;
+    *schedule = trial;
+    Ok(out)
 }
 
 /// Inlines elementwise blocks that do not follow a reduction into the block that reads them.
@@ -158,8 +194,8 @@ fn tile_reduction(schedule: &mut Schedule, block: BlockRef, options: &Options) -
 fn by_elements(schedule: &mut Schedule, block: BlockRef, options: &Options) -> Result<(), PassError> {
     let info = schedule.block_info(block)?;
     let loops = schedule.get_loops(block)?;
-    if loops.iter().any(|of| schedule.loop_kind(*of).is_ok_and(|kind| kind != loop_kind::SERIAL)) {
-        bail!("scheduled already");
+    if has_kinds(schedule, block)? {
+        bail!("its loops are scheduled already");
     }
     let mut spatial = Vec::new();
     for of in &loops {
@@ -169,7 +205,7 @@ fn by_elements(schedule: &mut Schedule, block: BlockRef, options: &Options) -> R
     }
     let most = lanes(&info, options.vector_bytes)?;
     let extent = |of: LoopRef| schedule.loop_extent(of).ok().and_then(|extent| extent.as_int());
-    let long = |of: &&LoopRef| extent(**of).is_some_and(|extent| extent >= most / 4);
+    let long = |of: &&LoopRef| extent(**of).is_none_or(|extent| extent >= most / 4);
     // In a reduction, the reduced loops stay inside the vector loop only if no spatial loop follows them.
     let last = spatial.iter().rev().find(long).copied().filter(|_| !info.has_init);
     let mut outer = spatial.clone();
@@ -214,12 +250,12 @@ pub(super) fn in_threads(schedule: &mut Schedule, loops: &[LoopRef]) {
     let mut taken = Vec::new();
     let mut iterations = 1;
     for of in loops {
-        let Some(extent) = schedule.loop_extent(*of).ok().and_then(|extent| extent.as_int()) else { break };
+        let Ok(extent) = schedule.loop_extent(*of) else { break };
         if iterations >= ENOUGH {
             break;
         }
         taken.push(*of);
-        iterations *= extent.max(1);
+        iterations *= extent.as_int().unwrap_or(2).max(1);
     }
     // If the loops are not adjacent, they cannot be fused, and only the first is parallelized.
     let joined = |taken: &[LoopRef]| {

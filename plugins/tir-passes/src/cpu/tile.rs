@@ -1,7 +1,7 @@
 //! Chooses the tile of a reduction.
 
 use plugin_api::prelude::*;
-use plugin_api::schedule::{BlockInfo, BufferInfo, IterKind};
+use plugin_api::schedule::{BlockInfo, BufferInfo, IterInfo, IterKind};
 
 /// A part of the result whose sums are kept in registers. Each loop is identified by its position among the loops of
 /// the result.
@@ -30,6 +30,8 @@ pub(super) struct Tile {
     pub(super) copied: Option<usize>,
 }
 
+/// The assumed number of iterations of a loop whose extent is not constant.
+const TYPICAL: i64 = 64;
 /// Number of vector registers.
 const REGISTERS: i64 = 30;
 /// Maximum number of iterations of a loop in a tile, and maximum number of vectors.
@@ -50,8 +52,10 @@ const CYCLES_TO_UNPACK: f64 = 1.5;
 
 /// The loops of the result of a reduction, and the loops on which its operands depend.
 struct Operands<'i> {
-    /// For each loop, its position among the iterators of the block, and its extent.
+    /// For each loop, its position among the iterators of the block, and its extent, or a typical extent if it is not
+    /// constant.
     loops: Vec<(usize, i64)>,
+    iters: &'i [IterInfo],
     reads: &'i [BufferInfo],
     reductions: usize,
     /// Number of products in a sum; 1 if unknown.
@@ -62,11 +66,11 @@ impl<'i> Operands<'i> {
     fn of(info: &'i BlockInfo) -> Result<Operands<'i>, PassError> {
         let mut loops = Vec::new();
         for (at, iter) in info.iters.iter().enumerate().filter(|(_, iter)| iter.kind == IterKind::Spatial) {
-            loops.push((at, iter.extent.ok_or_else(|| pass_error!("an extent that is not constant"))?));
+            loops.push((at, iter.extent.unwrap_or(TYPICAL)));
         }
         let reduced = || info.iters.iter().filter(|iter| iter.kind == IterKind::Reduce);
-        let products = reduced().map(|iter| iter.extent.unwrap_or(1).max(1)).fold(1, i64::saturating_mul);
-        Ok(Operands { loops, reads: &info.reads, reductions: reduced().count(), products })
+        let products = reduced().map(|iter| iter.extent.unwrap_or(TYPICAL).max(1)).fold(1, i64::saturating_mul);
+        Ok(Operands { loops, iters: &info.iters, reads: &info.reads, reductions: reduced().count(), products })
     }
 
     /// Returns true if a read depends on a loop of the result.
@@ -104,8 +108,14 @@ impl<'i> Operands<'i> {
     /// same within a group.
     fn channels(&self, vector: usize) -> Option<usize> {
         let same = |at: &usize| self.read(vector, true).all(|read| !self.depends(read, *at));
-        let found = self.others(vector).filter(same).max_by_key(|at| self.loops[*at].1);
+        let found = self.others(vector).filter(same).max_by_key(|at| (self.is_long(*at), self.loops[*at].1));
         found.or_else(|| Some(1).filter(|_| self.reductions >= 3 && self.loops.len() == 4 && self.loops[1].1 > 1))
+    }
+
+    /// Returns true if a loop has enough iterations for a tile, whatever the extents of the call are.
+    fn is_long(&self, at: usize) -> bool {
+        let (iter, extent) = self.loops[at];
+        self.iters[iter].extent.is_some() && extent >= MOST_VECTORS
     }
 
     /// Returns the last loop whose iterations all use the same scalars.
@@ -264,6 +274,6 @@ fn divisors(of: i64) -> impl Iterator<Item = i64> {
 
 /// Returns the size of a buffer in bytes. Extents that are not constant count as 1.
 fn bytes(buffer: &BufferInfo) -> i64 {
-    let extents = buffer.ty.shape.iter().map(|extent| extent.as_int().unwrap_or(1));
+    let extents = buffer.ty.shape.iter().map(|extent| extent.as_int().unwrap_or(TYPICAL));
     extents.fold(buffer.ty.dtype.bytes() as i64, i64::saturating_mul)
 }

@@ -33,7 +33,11 @@ pub(super) fn tiled(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Re
     let init = schedule.decompose_reduction(block, first)?;
     in_registers(schedule, &nest.inner)?;
     let loops = schedule.get_loops(init)?;
-    in_registers(schedule, &loops[loops.len().saturating_sub(nest.inner.len())..])?;
+    let in_init = &loops[loops.len().saturating_sub(nest.inner.len())..];
+    in_registers(schedule, in_init)?;
+    // Lanes beyond the end are masked where they load.
+    whole_tiles(schedule, init, in_init);
+    whole_tiles(schedule, block, nest.inner.split_last().map_or(&[], |(_, others)| others));
     in_threads(schedule, &nest.shared);
     Ok(())
 }
@@ -197,6 +201,14 @@ fn vectors_of_last(schedule: &mut Schedule, block: BlockRef, lanes: i64) {
         let [_, vector] = trial.split(last, [None, Some(lanes)])?;
         trial.vectorize(vector)
     });
+}
+
+/// Computes all of the last tile, also what is beyond the end, because a condition on each row would keep the sums out
+/// of registers.
+fn whole_tiles(schedule: &mut Schedule, block: BlockRef, loops: &[LoopRef]) {
+    for of in loops.iter().rev() {
+        tried(schedule, |trial| trial.compute_whole_tiles(block, *of));
+    }
 }
 
 /// Vectorizes the last loop of a tile and unrolls the others.
