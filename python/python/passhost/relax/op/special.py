@@ -145,7 +145,8 @@ def clip(x: Expr, min: Any, max: Any) -> Call:
 def masked_fill(x: Expr, mask: Expr, value: Any) -> Call:
     """Replaces the elements at which a mask is true by a value."""
     given = value if isinstance(value, Expr) else const(value)
-    return maker("relax.where")(mask, maker("relax.full_like")(x, given, given.ty.dtype), x)
+    dtype = given.ty.dtype  # type: ignore[attr-defined]
+    return maker("relax.where")(mask, maker("relax.full_like")(x, given, dtype), x)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Call:
