@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arith;
+pub mod branches;
 pub mod emitter;
 pub mod index;
 pub mod known;

@@ -182,6 +182,11 @@ impl<'a> Cx<'a> {
         }
     }
 
+    fn item(&self, name: Option<&str>) -> Res<Item> {
+        let Some(name) = name else { return Ok(Item::None) };
+        self.find(name).cloned().ok_or_else(|| format!("nothing computes its argument `{name}` before it"))
+    }
+
     fn val(&self, arg: Arg<'a>) -> Res<Val<'a>> {
         Ok(match arg {
             Arg::None => Val::None,
@@ -190,6 +195,10 @@ impl<'a> Cx<'a> {
                 _ => Val::Tensor(self.tensor(name)?),
             },
             Arg::Tensors(names) => {
+                let is_number = |name: &&str| matches!(self.find(name), Some(Item::Number(_)));
+                if names.iter().flatten().any(is_number) {
+                    return Ok(Val::Items(names.into_iter().map(|name| self.item(name)).collect::<Res<_>>()?));
+                }
                 let tensor = |name: Option<&str>| name.map(|name| self.tensor(name)).transpose();
                 Val::Tensors(names.into_iter().map(tensor).collect::<Res<_>>()?)
             }
@@ -444,7 +453,7 @@ fn described(json: &Value) -> String {
     let text = |key: &str| json.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     let output = || {
         let first = json.get("outputs")?.get(0)?;
-        first.get("as_tensor")?.get("name")?.as_str()
+        first.get("as_tensor").or_else(|| first.get("as_tensors")?.get(0))?.get("name")?.as_str()
     };
     let op = text("target").unwrap_or("no operator");
     let op = op.strip_prefix("torch.ops.").unwrap_or(op);

@@ -1,6 +1,7 @@
 //! A node with its arguments. It records which of them were read, because an unread argument would be ignored silently.
 
 use crate::args::dtype_of;
+use crate::graph::Item;
 use crate::promote::Operand;
 use importer::known::Elem;
 use importer::tensor::{Res, T};
@@ -15,6 +16,8 @@ pub(crate) enum Val<'j> {
     None,
     Tensor(T),
     Tensors(Vec<Option<T>>),
+    /// Tensors and numbers, for a graph.
+    Items(Vec<Item>),
     Number(Elem),
     Numbers(Vec<Elem>),
     Bool(bool),

@@ -6,12 +6,13 @@ use crate::args::{Arg, Meta};
 use crate::expr::Expr;
 use crate::graph::{Cx, Item};
 use crate::json::{field, int, list, text, union};
+use crate::ops::has_branches;
 use crate::weights::{self, Wanted, Weights};
 use importer::known;
 use importer::tensor::{Res, T};
 use plugin_api::names::{did_you_mean, identifier, nearest};
 use plugin_api::prelude::*;
-use plugin_api::tvm::BlockBuilder;
+use plugin_api::tvm::{BlockBuilder, FunctionBuilder};
 use plugin_api::typing::operators::Infer;
 use serde_json::Value;
 
@@ -147,16 +148,19 @@ fn main<'a>(cx: &mut Cx<'a>, archive: &Archive, name: &str, program: &'a Value) 
         attrs.push(("params", Attr::list(params)));
     }
     cx.b.func_attrs(&attrs);
-    let b = cx.b;
-    let results = b.dataflow(|_| -> Res<Vec<V>> {
+    let (b, flows) = (cx.b, !has_branches(graph));
+    let visible = |v: V| if flows { b.emit_output(v) } else { v };
+    let read = |_: &FunctionBuilder<'_, '_>| -> Res<Vec<V>> {
         let results = cx.graph(graph, given)?;
         let values = values(cx, results, list(signature, "output_specs")?)?;
         match (values.as_slice(), cx.options) {
-            ([one], Options { unwrap_unit_return_tuple: true, .. }) => Ok(vec![b.emit_output(*one)]),
-            (all, Options { no_bind_return_tuple: true, .. }) => Ok(all.iter().map(|v| b.emit_output(*v)).collect()),
-            (all, _) => Ok(vec![b.emit_output(b.tuple(all))]),
+            ([one], Options { unwrap_unit_return_tuple: true, .. }) => Ok(vec![visible(*one)]),
+            (all, Options { no_bind_return_tuple: true, .. }) => Ok(all.iter().map(|v| visible(*v)).collect()),
+            (all, _) => Ok(vec![visible(b.tuple(all))]),
         }
-    })?;
+    };
+    // Dataflow blocks cannot contain branches.
+    let results = if flows { b.dataflow(read)? } else { read(b)? };
     let is_single = cx.options.unwrap_unit_return_tuple && results.len() == 1;
     match results.as_slice() {
         [one] if is_single || !cx.options.no_bind_return_tuple => b.emit_func_output(*one),

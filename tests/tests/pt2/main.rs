@@ -1,6 +1,7 @@
 //! Tests the reader of PyTorch's .pt2 archives, `plugins/pt2`, with handmade archives. Modules are executed.
 
 mod archive;
+mod branches;
 mod models;
 mod operators;
 mod refusals;

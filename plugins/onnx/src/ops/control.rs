@@ -6,6 +6,7 @@ use crate::node::Node;
 use crate::proto;
 use crate::rounds::{self, Rest};
 use crate::value::{Item, Res, T, axis_of};
+use importer::branches::either;
 use plugin_api::prelude::*;
 use std::rc::Rc;
 
@@ -122,32 +123,22 @@ fn branch<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
         cx.scopes.needs_branches = true;
         return Err("its condition is not a constant".to_string());
     }
-    let cond = cx.v(&cx.reshape(&cond, vec![])?)?;
-    let (b, mut failed) = (cx.b, None);
-    cx.branches += 1;
-    let cell = std::cell::RefCell::new((&mut *cx, &mut failed));
-    let side = |graph: &'a proto::Graph| {
-        let mut state = cell.borrow_mut();
-        let (cx, failed) = &mut *state;
-        match one_side(cx, graph) {
-            Ok(v) => v,
-            Err(why) => {
-                failed.get_or_insert(why);
-                cx.b.tuple(&[])
-            }
-        }
+    let side = |cx: &mut Cx<'a>, holds: bool| {
+        let results = cx.graph(if holds { then } else { otherwise }, Vec::new())?;
+        results.iter().map(wide).collect::<Res<Vec<T>>>()
     };
-    let both = b.if_(cond, |_| side(then), |_| side(otherwise));
-    cx.branches -= 1;
-    if let Some(why) = failed {
-        return Err(why);
-    }
-    if let Some(error) = b.error() {
-        return Err(error.message);
-    }
-    match n.n_outputs() {
-        1 => Ok(vec![T::of_v(cx, both)?.into()]),
-        count => Ok(cx.parts(both, count)?.into_iter().map(Item::from).collect()),
+    let results = either(cx, &cond, n.n_outputs(), side)?;
+    Ok(results.into_iter().map(Item::from).collect())
+}
+
+/// Returns a result of a branch as a tensor. The results of `If` have the types of Relax, which lacks narrow types.
+fn wide(item: &Item) -> Res<T> {
+    let x = item.tensor()?;
+    match x.narrow() {
+        None => Ok(x),
+        Some(narrow) => {
+            Err(format!("its branches return {narrow}, which is not supported; insert a Cast into each branch"))
+        }
     }
 }
 
@@ -155,16 +146,6 @@ fn branch<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
 fn is_only(op: &str, graph: &proto::Graph) -> bool {
     let mut others = graph.node.iter().filter(|node| node.op_type != "Constant");
     others.next().is_some_and(|node| node.op_type == op) && others.next().is_none()
-}
-
-/// Returns the results of a branch as one value, which may be a tuple.
-fn one_side<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph) -> Res<V> {
-    let results = cx.graph(graph, Vec::new())?;
-    let values: Vec<V> = results.iter().map(|item| cx.v(&item.tensor()?)).collect::<Res<_>>()?;
-    match values.as_slice() {
-        [one] => Ok(*one),
-        all => Ok(cx.b.tuple(all)),
-    }
 }
 
 /// Repeats the body of a loop as long as it is known that it goes on. The other iterations are read as a function.

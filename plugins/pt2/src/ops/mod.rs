@@ -1,6 +1,7 @@
 //! PyTorch's operators: a table of the functions that build them, by name and overload. Each group of operators has its own file.
 
 mod activation;
+mod control;
 mod conv;
 mod create;
 mod elementwise;
@@ -22,6 +23,7 @@ use plugin_api::names::{did_you_mean, nearest};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+pub(crate) use control::has_branches;
 pub(crate) use elementwise::each;
 
 /// An overload of an operator.
@@ -82,8 +84,9 @@ const fn row(name: &'static str, each: Each) -> Row {
     Row { name, run: Run::Each(each) }
 }
 
-const TABLES: [&[Row]; 13] = [
+const TABLES: [&[Row]; 14] = [
     activation::ROWS,
+    control::ROWS,
     conv::ROWS,
     create::ROWS,
     elementwise::ROWS,

@@ -1,9 +1,8 @@
-//! Numbers: sizes of tensors, arithmetic on them, values of tensors, and assertions about them. Also graphs inside nodes.
+//! Numbers: sizes of tensors, arithmetic on them, values of tensors, and assertions about them.
 
 use super::elementwise::typed;
-use super::{Row, Run, nothing, number};
-use crate::graph::{Cx, Item};
-use crate::json::{list, text};
+use super::{Row, nothing, number};
+use crate::graph::Cx;
 use crate::node::{Node, Val};
 use crate::promote::Operand;
 use importer::known::{self, Elem, arithmetic, compare};
@@ -70,8 +69,8 @@ pub(super) const ROWS: &[Row] = &[
         float => Ok(float),
     }),
     number("torch.sym_not", |_, n| {
-        let holds = at(n, 0)?.as_int().ok_or_else(unsupported)?;
-        Ok(Elem::int((holds == 0).into()))
+        let Elem::Int(holds) = at(n, 0)? else { return Err(unsupported()) };
+        Ok(Elem::Int(opposite(&holds)))
     }),
     nothing("aten._assert_scalar.default"),
     nothing("aten._assert_async.default"),
@@ -79,7 +78,6 @@ pub(super) const ROWS: &[Row] = &[
     nothing("aten._assert_tensor_metadata.default"),
     nothing("aten.sym_constrain_range.default"),
     nothing("aten.sym_constrain_range_for_size.default"),
-    Row { name: "higher_order.wrap_with_set_grad_enabled", run: Run::Inline(inline) },
 ];
 
 fn unsupported() -> String {
@@ -124,12 +122,35 @@ fn quotient<'a>(_: &mut Cx<'a>, n: &Node<'a>) -> Res<Elem> {
     Ok(Elem::Int(known::div(&a, &b)))
 }
 
-/// Compares numbers. A comparison of symbolic sizes is decided only if it is the same for all sizes.
+/// Compares numbers. A comparison of symbolic sizes that is not the same for all sizes is an expression whose value is 0 or 1.
 fn compared(n: &Node<'_>, op: PrimOp, negates: bool) -> Res<Elem> {
     let (a, b) = pair(n)?;
-    let holds = compare(op, &a, &b).and_then(|holds| holds.as_int());
-    // Such comparisons are operands of assertions, which are omitted.
-    Ok(holds.map_or(Elem::Float(f64::NAN), |holds| Elem::int(i64::from((holds != 0) != negates))))
+    let holds = match (compare(op, &a, &b), &a, &b) {
+        (Some(Elem::Int(holds)), ..) => holds,
+        (_, Elem::Int(a), Elem::Int(b)) => truth(op, a, b)?,
+        // Such comparisons are operands of assertions, which are omitted.
+        _ => return Ok(Elem::Float(f64::NAN)),
+    };
+    Ok(Elem::Int(if negates { opposite(&holds) } else { holds }))
+}
+
+/// Returns a comparison of integers as an integer.
+fn truth(op: PrimOp, a: &Dim, b: &Dim) -> Res<Dim> {
+    let (zero, one) = (Dim::Int(0), Dim::Int(1));
+    let above = |a: &Dim, b: &Dim| known::min(&known::max(&known::sub(a, b), &zero), &one);
+    Ok(match op {
+        PrimOp::Gt => above(a, b),
+        PrimOp::Lt => above(b, a),
+        PrimOp::Ge => opposite(&above(b, a)),
+        PrimOp::Le => opposite(&above(a, b)),
+        PrimOp::Eq => known::sub(&opposite(&above(a, b)), &above(b, a)),
+        _ => return Err(unsupported()),
+    })
+}
+
+/// Returns 1 for 0, and 0 for 1.
+fn opposite(holds: &Dim) -> Dim {
+    known::sub(&Dim::Int(1), holds)
 }
 
 fn whole<'a>(_: &mut Cx<'a>, n: &Node<'a>) -> Res<Elem> {
@@ -160,28 +181,4 @@ fn item<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Elem> {
     let x = typed(cx, &Operand::Tensor(x), DType::I64)?;
     let x = cx.reshape(&x, vec![Dim::Int(1)])?;
     Ok(Elem::Int(cx.dims_of(&x, "item")?.remove(0)))
-}
-
-/// Reads the graph that is the argument of a node. The arguments after it are its inputs.
-fn inline<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
-    n.ignore_all();
-    let place = n.args.iter().position(|(_, val)| matches!(val, Val::Graph(_))).ok_or("it lacks its graph")?;
-    let Val::Graph(graph) = &n.args[place].1 else { return Err("it lacks its graph".to_string()) };
-    let item = |val: &Val<'a>| match val {
-        Val::Tensor(tensor) => Ok(Item::Tensor(tensor.clone())),
-        Val::Number(number) => Ok(Item::Number(number.clone())),
-        Val::None => Ok(Item::None),
-        _ => Err("an input of its graph is neither a tensor nor a number".to_string()),
-    };
-    let given: Vec<Item> = n.args[place + 1..].iter().map(|(_, val)| item(val)).collect::<Res<_>>()?;
-    let mut names = Vec::new();
-    for input in list(graph, "inputs")? {
-        let named = ["as_tensor", "as_sym_int"].into_iter().find_map(|kind| input.get(kind));
-        let named = named.ok_or("an input of its graph is neither a tensor nor a number")?;
-        names.push(text(named, "name").or_else(|_| text(named, "as_name"))?);
-    }
-    if names.len() != given.len() {
-        return Err(format!("its graph has {} inputs, found {}", names.len(), given.len()));
-    }
-    cx.graph(graph, names.into_iter().zip(given).collect())
 }
