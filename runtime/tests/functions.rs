@@ -398,3 +398,26 @@ def f(a: T.Buffer((1,), \"float32\")):
 ";
     assert_eq!(float_operations(&lower(&func(endless)).expect("it lowers"), &[]), None);
 }
+
+#[test]
+fn threads_that_share_memory_inside_them_are_refused() {
+    let content = |rest: &str| {
+        format!(
+            "@T.prim_func\ndef f(B: T.Buffer((4,), \"float32\")):\n    tx = T.launch_thread(\"threadIdx.x\", 4)\n    \
+             t = T.alloc_buffer((4,), scope=\"SCOPE\")\n{rest}"
+        )
+    };
+    let outer = content("    t[tx] = T.Cast(\"float32\", tx)\n    B[tx] = t[3 - tx]\n");
+    let fault = run(&outer.replace("SCOPE", "shared"), &mut [floats(&[4], &[0.0; 4])]).expect_err("a fault");
+    assert_eq!(
+        fault.to_string().split(';').next(),
+        Some("the runtime does not support threads that share `t`, which is allocated inside them")
+    );
+    let own = content("    t[tx] = T.Cast(\"float32\", tx)\n    B[tx] = t[tx]\n").replace("SCOPE", "local");
+    let whole = "    for i in T.thread_binding(4, thread=\"threadIdx.x\"):\n        t[i] = T.Cast(\"float32\", i)\n    B[tx] = t[tx]\n";
+    for text in [own, content(whole).replace("SCOPE", "shared")] {
+        let mut result = [floats(&[4], &[9.0; 4])];
+        run(&text, &mut result).unwrap_or_else(|fault| panic!("{text}{fault}"));
+        assert_eq!(result[0], floats(&[4], &[0.0, 1.0, 2.0, 3.0]), "{text}");
+    }
+}

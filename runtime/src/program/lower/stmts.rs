@@ -35,7 +35,7 @@ impl Lower {
             // The statement is omitted, as in tirx.RemoveNoOp, which is part of every TVM pipeline.
             Stmt::Attr { key, .. } if key == SKIPPED => Ok(()),
             Stmt::Attr { .. } => self.region(value),
-            Stmt::Launch { extent, .. } => self.launch(value, extent),
+            Stmt::Launch { thread, extent } => self.launch(value, thread, extent),
             Stmt::Assert { cond } => self.assert(value, cond),
             Stmt::Bind { value: bound } => self.bind_statement(value, bound),
             Stmt::Return(result) => {
@@ -128,8 +128,15 @@ impl Lower {
         Ok(())
     }
 
-    /// Lowers a thread launch. Threads run in sequence, so threads that wait for each other are rejected.
-    fn launch(&mut self, stmt: Value<'_>, extent: Value<'_>) -> Result<(), Fault> {
+    /// Lowers a thread launch. Threads run in sequence, so threads that wait for each other are rejected. So are
+    /// threads that share memory allocated inside them: executed in sequence, each would have memory of its own.
+    fn launch(&mut self, stmt: Value<'_>, thread: Option<&str>, extent: Value<'_>) -> Result<(), Fault> {
+        if thread.is_some_and(|thread| thread.starts_with("threadIdx"))
+            && let Some(shared) = shared_inside(stmt)
+        {
+            let name = name_of(shared);
+            return Err(Fault::unsupported(format!("threads that share `{name}`, which is allocated inside them")));
+        }
         let extent = self.form(extent, 0)?;
         let own = stmt.region().children().next().filter(|var| var.kind() == kind::LOOP_VAR);
         let var = own.or(stmt.operand(1)).ok_or_else(|| Fault::unsupported("threads without a variable"))?;
@@ -342,4 +349,15 @@ fn runs(extent: Value<'_>) -> Option<Dim> {
     let extent = index_to_dim(extent)?;
     let one = Dim::int(1, extent.dtype());
     extent.operation().is_some().then(|| Dim::binary(PrimOp::Ge, extent, one))
+}
+
+/// Returns an allocation in shared memory inside a thread launch. Content with loops over inner threads may have one,
+/// because each iteration of the launch executes all iterations of these loops.
+fn shared_inside(launch: Value<'_>) -> Option<Value<'_>> {
+    let content = || launch.region().nodes();
+    let inner = |value: Value<'_>| {
+        matches!(value.stmt(), Some(Stmt::Launch { .. } | Stmt::For { kind: loop_kind::THREAD_BINDING, .. }))
+    };
+    let is_shared = |value: &Value<'_>| value.as_buffer_type().is_some_and(|ty| ty.scope.starts_with("shared"));
+    content().filter(|value| value.is_allocation()).find(is_shared).filter(|_| !content().any(inner))
 }
