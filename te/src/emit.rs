@@ -149,8 +149,8 @@ impl Emit<'_, '_> {
         for (tensor, source) in self.te.tensors.borrow().iter() {
             tensor.shape().iter().for_each(&mut see);
             if let Source::Step(step) = source {
-                each_index(&step.value, &mut see);
-                self.axes_of(step).iter().for_each(|axis| see(&axis.extent));
+                step.exprs().for_each(|expr| each_index(expr, &mut see));
+                step.axes.iter().chain(&self.axes_of(step)).for_each(|axis| see(&axis.extent));
             }
         }
         let is_told = |sym: &Sym| told.iter().any(|dim| matches!(dim, Dim::Var(known) if known == sym));
@@ -245,7 +245,7 @@ impl Emit<'_, '_> {
             // The values of other tensors determine which elements change, so the whole tensor is accessed.
             let whole = |dim: &Dim| (TeExpr::int(0, dim.dtype()), TeExpr::of_dim(dim.clone()));
             let all: Vec<(TeExpr, TeExpr)> = tensor.shape().iter().map(whole).collect();
-            for read in reads_of(&step.value).iter().filter(|read| read.tensor.id != tensor.id) {
+            for read in reads_of(step).iter().filter(|read| read.tensor.id != tensor.id) {
                 emit.access(0, &read.tensor, &read.ranges);
             }
             emit.access(0, tensor, &all);
@@ -295,7 +295,7 @@ impl Emit<'_, '_> {
         let one = |axis: &Axis| TeExpr::of_dim(Dim::Var(axis.sym));
         let indices = step.place.clone().unwrap_or_else(|| step.axes.iter().map(one).collect());
         let written = computed(tensor, step);
-        for read in reads_of(&step.value).iter().filter(|read| written.iter().all(|own| own.id != read.tensor.id)) {
+        for read in reads_of(step).iter().filter(|read| written.iter().all(|own| own.id != read.tensor.id)) {
             self.access(0, &read.tensor, &read.ranges);
         }
         let point = |index: &TeExpr| (index.clone(), TeExpr::int(1, index.dtype));

@@ -146,6 +146,13 @@ struct Step {
     notes: Vec<(String, Note)>,
 }
 
+impl Step {
+    /// Returns the value, and the indices of the written element.
+    fn exprs(&self) -> impl Iterator<Item = &TeExpr> {
+        [&self.value].into_iter().chain(self.place.iter().flatten())
+    }
+}
+
 /// An annotation of a block.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -344,7 +351,7 @@ impl<'c> Te<'c> {
     }
 
     /// Computes a tensor of the given shape with one element for each index of a second shape: `element` returns the position and the value
-    /// of the element for an index. Each position must belong to exactly one index.
+    /// of the element for an index. Each position must belong to exactly one index. A position may depend on elements of other tensors.
     pub fn compute_placed(
         &self,
         name: &str,
@@ -354,7 +361,7 @@ impl<'c> Te<'c> {
     ) -> TeTensor {
         let (axes, indices) = self.axes_of(over);
         let (place, value) = element(&indices);
-        self.note_fault(name, &value);
+        place.iter().chain([&value]).for_each(|part| self.note_fault(name, part));
         let dtype = value.dtype();
         let step = Step { name: name.to_string(), axes, value, place: Some(place), notes: Vec::new() };
         self.add(shape, dtype, Source::Step(step))

@@ -23,7 +23,7 @@ pub(super) fn steps<'t>(tensors: &'t [(TeTensor, Source)], results: &[TeTensor])
                     Source::Step(step) => {
                         todo.push(Todo::Leave(id));
                         let mut loads = Vec::new();
-                        loaded(&step.value, &mut loads);
+                        step.exprs().for_each(|expr| loaded(expr, &mut loads));
                         todo.extend(loads.into_iter().rev().map(Todo::Enter));
                     }
                 }

@@ -2,7 +2,7 @@
 
 use super::expr::Node;
 use super::form::form;
-use super::{TeExpr, TeTensor};
+use super::{Step, TeExpr, TeTensor};
 use passhost_lang::ir::{DType, Dim};
 
 /// The part of a tensor that is read: start and extent in each dimension.
@@ -11,11 +11,10 @@ pub(super) struct Read {
     pub(super) ranges: Vec<(TeExpr, TeExpr)>,
 }
 
-/// Returns the parts of tensors that an expression reads, one part per tensor, in the order of first
-/// mention.
-pub(super) fn reads_of(expr: &TeExpr) -> Vec<Read> {
+/// Returns the parts of tensors that a step reads, one part per tensor, in the order of first mention.
+pub(super) fn reads_of(step: &Step) -> Vec<Read> {
     let mut reads = Vec::new();
-    collect(expr, &mut reads);
+    step.exprs().for_each(|expr| collect(expr, &mut reads));
     reads
 }
 
