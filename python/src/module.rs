@@ -183,11 +183,19 @@ fn read_input(py: Python<'_>, input: impl FnOnce() -> Result<Input, Error> + Sen
     read.map_err(|error| raised(py, &error))
 }
 
-/// Prints the module as TVMScript.
+/// Prints the module as TVMScript; without `show_meta`, the data of large constants is omitted.
 #[pyfunction]
-pub(crate) fn print_module(py: Python<'_>, module: &Module) -> PyResult<String> {
+pub(crate) fn print_module(py: Python<'_>, module: &Module, show_meta: bool) -> PyResult<String> {
+    printed(py, &module.0, show_meta)
+}
+
+pub(crate) fn printed(py: Python<'_>, module: &passhost::ir::Module, show_meta: bool) -> PyResult<String> {
     let engine: Arc<Engine> = engine::current(py)?;
-    py.detach(|| engine.print_module(&module.0)).map_err(|error| raised(py, &error))
+    let text = py.detach(|| match show_meta {
+        true => engine.print_module(module),
+        false => engine.print_without_data(module),
+    });
+    text.map_err(|error| raised(py, &error))
 }
 
 /// Returns the differing lines of two texts, in the format of `diff -u`.

@@ -1,5 +1,6 @@
 """Tests notebook output: HTML must be well-formed and escaped, and long parts must be folded."""
 
+import pickle
 from html.parser import HTMLParser
 
 import numpy as np
@@ -137,3 +138,50 @@ def test_times_are_objects(mod):
     Checked(times._repr_html_())
     with pytest.raises(ValueError, match="1 or more"):
         passhost.benchmark(mod, np.ones((2, 4), "float32"), number=0)
+
+
+def constants(n, value=0.0):
+    x = passhost.relax.Var("x", passhost.relax.TensorType([n], "float32"))
+    bb = passhost.relax.BlockBuilder()
+    with bb.function("main", [x]):
+        data = np.arange(n, dtype="float32") + np.float32(value)
+        bb.emit_func_output(bb.emit(passhost.relax.op.add(x, passhost.relax.const(data))))
+    return bb.get()
+
+
+def test_texts_omit_large_constants():
+    mod = constants(1 << 15)
+    for text in (mod.script(), repr(mod), mod["main"].script(), repr(mod["main"])):
+        assert len(text) < 1000
+        assert 'R.add(x, metadata["ir.GenericConst"][0])' in text
+        assert text.endswith("\n# Metadata omitted. Use show_meta=True in script() method to show it.\n")
+    assert len(mod._repr_html_()) < 3000
+    whole = mod.script(show_meta=True)
+    assert len(whole) > 1 << 17
+    passhost.ir.assert_structural_equal(passhost.script.from_source(whole), mod)
+    assert len(mod["main"].script(show_meta=True)) > 1 << 17
+
+
+def test_a_text_without_its_constants_is_refused():
+    with pytest.raises(ValueError, match=r"lacks the metadata with its constants.*script\(show_meta=True\)"):
+        passhost.script.from_source(constants(1 << 15).script())
+
+
+def test_texts_contain_small_constants():
+    mod = constants(1 << 10)
+    assert mod.script() == mod.script(show_meta=True)
+    passhost.ir.assert_structural_equal(passhost.script.from_source(mod.script()), mod)
+
+
+def test_what_is_saved_has_its_constants():
+    mod = constants(1 << 15)
+    for saved in (mod, mod["main"]):
+        passhost.ir.assert_structural_equal(passhost.ir.load_json(passhost.ir.save_json(saved)), saved)
+        passhost.ir.assert_structural_equal(pickle.loads(pickle.dumps(saved)), saved)
+
+
+def test_a_difference_of_large_constants_is_said():
+    [function] = diff(constants(1 << 15), constants(1 << 15, 1.0)).functions
+    assert function.text == "only the data of large constants differs"
+    with pytest.raises(ValueError, match="they differ in .*large constants"):
+        passhost.ir.assert_structural_equal(constants(1 << 15), constants(1 << 15, 1.0))

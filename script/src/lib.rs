@@ -10,6 +10,7 @@ mod words;
 pub use metadata::weights::{LARGE, References, Weights};
 pub use print::{
     Printed, Unprintable, print, print_function, print_referring, print_shown, print_with_spans, print_with_values,
+    print_without_data,
 };
 pub use read::{ReadModule, ReadOptions, read, read_from, read_with, read_with_warnings};
 pub use reads_back::{Unfaithful, attributes_read_back, difference, reads_back, stale_callee};

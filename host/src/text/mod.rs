@@ -177,6 +177,15 @@ impl Engine {
         Ok(script::print(module, self)?)
     }
 
+    /// Prints a module for people. If its constants have 64 KiB or more, the text refers to their data, as TVM's
+    /// `script()` does, and cannot be read.
+    ///
+    /// # Errors
+    /// If a part of the module cannot be printed.
+    pub fn print_without_data(&self, module: &Module) -> Result<String, Error> {
+        Ok(script::print_without_data(module, self)?)
+    }
+
     fn verified(&self, input: &Input, module: Module, rules: &Rules<'_>) -> Result<Module, Error> {
         let _span = self.span("verification", "verify", || serde_json::json!({}));
         let verify = if input.strict { verify_module } else { verify_read };

@@ -1,10 +1,9 @@
 //! Converts a function of the host to Python objects, in one walk over its nodes in program order. Open regions are
 //! kept on a stack instead of recursing.
 
-use crate::errors::raised;
 use crate::ir::classes::{Kind, classes, made};
 use crate::ir::tables::{Tables, broken};
-use crate::module::Body;
+use crate::module::{Body, printed};
 use passhost::plugin_api::ir::records::{flag, kind, leaf};
 use passhost::plugin_api::ir::{self, BodyKind, RawView, Value};
 use pyo3::exceptions::PyValueError;
@@ -73,12 +72,10 @@ pub(crate) fn function_attrs<'py>(py: Python<'py>, body: &Body, name: &str) -> P
     Ok(attrs)
 }
 
-/// Prints a function as TVMScript.
+/// Prints a function as TVMScript; without `show_meta`, the data of large constants is omitted.
 #[pyfunction]
-pub(crate) fn print_function(py: Python<'_>, name: &str, body: &Body) -> PyResult<String> {
-    let engine = crate::engine::current(py)?;
-    let module = ir::Module::new([(name, body.0.clone())]);
-    py.detach(|| engine.print_module(&module)).map_err(|error| raised(py, &error))
+pub(crate) fn print_function(py: Python<'_>, name: &str, body: &Body, show_meta: bool) -> PyResult<String> {
+    printed(py, &ir::Module::new([(name, body.0.clone())]), show_meta)
 }
 
 impl<'a, 'py> Expander<'a, 'py> {

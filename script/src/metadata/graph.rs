@@ -1,5 +1,6 @@
 //! Writes the graph of the objects referred to by the printed module.
 
+use super::weights::LARGE;
 use super::{CONST, MAGIC, PLAIN_STRING, STRING, TENSOR, TYPE, base64};
 use passhost_lang::ir::{DType, Tensor, Type};
 use std::collections::{BTreeMap, HashMap};
@@ -24,11 +25,18 @@ pub(crate) struct Writer {
     entries: HashMap<(&'static str, usize), usize>,
     /// Numbers of tensors in their tables, by content, type and table.
     tensors: HashMap<(u64, u64, Type, &'static str), usize>,
+    /// Length of the data of all tensors.
+    data: usize,
 }
 
 impl Writer {
     pub(crate) fn is_empty(&self) -> bool {
         self.tables.is_empty()
+    }
+
+    /// Returns true if the data of all tensors together is as large as a constant that is printed as a reference.
+    pub(crate) fn is_large(&self) -> bool {
+        self.data >= LARGE
     }
 
     /// Returns the number of a Relax constant; `None` if its type cannot be represented in the graph.
@@ -87,6 +95,7 @@ impl Writer {
             let none = self.none();
             node = self.node(CONST, object(&[("span", none), ("ty", said), ("value", node)]));
         }
+        self.data = self.data.saturating_add(tensor.bytes().len());
         let list = self.tables.entry(table).or_default();
         list.push(node);
         let at = list.len() - 1;

@@ -67,7 +67,13 @@ impl Metadata {
 
     /// Returns object `index` of a kind.
     pub(crate) fn object(&self, key: &str, index: usize) -> Result<Object, String> {
-        let table = self.tables.get(key).ok_or_else(|| format!("the metadata does not contain `{key}`"))?;
+        let lacks = || match self.nodes.is_empty() {
+            true => {
+                "the text lacks the metadata with its constants; print it with `script(show_meta=True)`".to_string()
+            }
+            false => format!("the metadata does not contain `{key}`"),
+        };
+        let table = self.tables.get(key).ok_or_else(lacks)?;
         let many = || format!("the metadata contains {} of `{key}`; index {index} is out of range", table.len());
         let node = *table.get(index).ok_or_else(many)?;
         match key {

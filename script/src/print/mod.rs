@@ -67,6 +67,17 @@ pub fn print_with_values(module: &Module, ops: &dyn Operators) -> Result<String,
     printer.module(module).map(|printed| printed.text)
 }
 
+/// Prints a module for people. If its constants have 64 KiB or more, their data is omitted, as in TVM's `script()`: the
+/// text refers to metadata that it does not contain, and cannot be read.
+///
+/// # Errors
+/// Fails if a part of the module cannot be printed.
+pub fn print_without_data(module: &Module, ops: &dyn Operators) -> Result<String, Unprintable> {
+    let mut printer = Printer::new(ops, false);
+    printer.omits_data = true;
+    printer.module(module).map(|printed| printed.text)
+}
+
 /// Prints a module with references to some of its constants, and returns the position of each node if `with_spans` is
 /// true.
 ///
@@ -151,12 +162,17 @@ pub(crate) fn type_text(ty: &Type) -> String {
     printer.out
 }
 
+/// The end of a text without its metadata, as in TVM.
+const OMITTED: &str = "\n# Metadata omitted. Use show_meta=True in script() method to show it.\n";
+
 struct Printer<'a> {
     ops: &'a dyn Operators,
     out: String,
     with_spans: bool,
     /// True if small constants are printed inline.
     with_values: bool,
+    /// True if large metadata is omitted.
+    omits_data: bool,
     vdevices: Devices,
     uses_tir: bool,
     uses_ir: bool,
@@ -202,6 +218,7 @@ impl<'a> Printer<'a> {
             out: String::new(),
             with_spans,
             with_values: false,
+            omits_data: false,
             vdevices: Devices::default(),
             uses_tir: false,
             uses_ir: false,
@@ -446,7 +463,9 @@ impl<'a> Printer<'a> {
         self.uses_ir = true;
         let mut header = String::new();
         let metadata = std::mem::take(&mut self.metadata);
-        if !metadata.is_empty() {
+        if self.omits_data && metadata.is_large() {
+            self.out.push_str(OMITTED);
+        } else if !metadata.is_empty() {
             metadata.write(&mut header);
         }
         if let Some(References { file, .. }) = self.references.as_ref().filter(|_| self.refers) {

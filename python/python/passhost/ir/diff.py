@@ -93,6 +93,7 @@ def diff(before: IRModule, after: IRModule) -> ModuleDiff:
         was, now = old.get(name), new.get(name)
         if was is None or now is None or not (was == now or was.structural_equal(now)):
             change = "added" if was is None else "removed" if now is None else "changed"
-            texts = ["" if body is None else _passhost.print_function(name, body) for body in (was, now)]
-            differing.append(FunctionDiff(name, change, _passhost.unified(*texts)))
+            texts = ["" if body is None else _passhost.print_function(name, body, False) for body in (was, now)]
+            text = _passhost.unified(*texts) or "only the data of large constants differs"
+            differing.append(FunctionDiff(name, change, text))
     return ModuleDiff(tuple(differing))

@@ -14,10 +14,12 @@ from passhost.ir.module import IRModule
 def save_json(node: Any) -> str:
     """Returns a module or function as JSON: its TVMScript, with the data of its constants."""
     if isinstance(node, IRModule):
-        return json.dumps({"passhost": 1, "module": node.script()})
+        return json.dumps({"passhost": 1, "module": node.script(show_meta=True)})
     if isinstance(node, BaseFunc):
         name = str(node.attrs.get("global_symbol", "main"))
-        return json.dumps({"passhost": 1, "function": name, "module": _provided.alone(node, name).script()})
+        return json.dumps(
+            {"passhost": 1, "function": name, "module": _provided.alone(node, name).script(show_meta=True)}
+        )
     raise TypeError(f"only a module or function has JSON, not a {type(node).__name__}; put it into a function")
 
 

@@ -214,14 +214,18 @@ class IRModule:
         name = str(expr.attrs.get("global_symbol", "main"))
         return IRModule({**(functions or {}), name: expr})
 
-    def script(self, **_options: Any) -> str:
-        """Returns the module as TVMScript."""
-        _plugins.ensure_loaded()
-        return _passhost.print_module(self._handle())
+    def script(self, *, show_meta: bool = False, **_options: Any) -> str:
+        """Returns the module as TVMScript.
 
-    def show(self, **_options: Any) -> None:
+        If its constants have 64 KiB or more, their data is omitted unless `show_meta` is true. A text without its data
+        cannot be read.
+        """
+        _plugins.ensure_loaded()
+        return _passhost.print_module(self._handle(), show_meta)
+
+    def show(self, *, show_meta: bool = False, **_options: Any) -> None:
         """Prints the module."""
-        print(self.script())
+        print(self.script(show_meta=show_meta))
 
     def same_as(self, other: object) -> bool:
         """Returns true if both are the same object."""

@@ -85,7 +85,7 @@ def difference(lhs: Any, rhs: Any) -> str:
         return "\n".join(lines)
     if type(lhs) is not type(rhs):
         return f"one is {type(lhs).__name__}, the other is {type(rhs).__name__}"
-    return "their texts are equal; they differ in types, attributes or the variables that they use"
+    return "their texts are equal; they differ in types, attributes, large constants or the variables that they use"
 
 
 def _text(side: Any) -> str:

@@ -308,10 +308,14 @@ class Function(BaseFunc):
         """Returns the type. The body is not needed, and may contain mutually recursive calls."""
         return self.ty
 
-    def script(self, **_options: Any) -> str:
-        """Returns the function as TVMScript."""
+    def script(self, *, show_meta: bool = False, **_options: Any) -> str:
+        """Returns the function as TVMScript.
+
+        If its constants have 64 KiB or more, their data is omitted unless `show_meta` is true. A text without its data
+        cannot be read.
+        """
         name = str(self.attrs.get("global_symbol", "main"))
-        return _passhost.print_function(name, self._seal(self._sealed_as or name))
+        return _passhost.print_function(name, self._seal(self._sealed_as or name), show_meta)
 
     def bind_params(self, binding_map: Mapping[str | Var, Any]) -> Function:
         """Returns the function with values in place of parameters, which are removed."""

@@ -111,10 +111,14 @@ class PrimFunc(BaseFunc):
             [(_, self._handle)] = module.functions()
         return self._handle
 
-    def script(self, **_options: Any) -> str:
-        """Returns the function as TVMScript."""
+    def script(self, *, show_meta: bool = False, **_options: Any) -> str:
+        """Returns the function as TVMScript.
+
+        If its constants have 64 KiB or more, their data is omitted unless `show_meta` is true. A text without its data
+        cannot be read.
+        """
         name = str(self.attrs.get("global_symbol", "main"))
-        return _passhost.print_function(name, self._seal(name))
+        return _passhost.print_function(name, self._seal(name), show_meta)
 
 
 _FUNCTIONS: weakref.WeakValueDictionary[tuple[_passhost.Body, str], PrimFunc] = weakref.WeakValueDictionary()

@@ -32,7 +32,7 @@ def to_tvm(mod: IRModule) -> Any:
     if not isinstance(mod, IRModule):
         raise TypeError(f"to_tvm takes a passhost IRModule, not {type(mod).__name__}")
     tvm = _tvm()
-    return tvm.script.from_source(mod.script())
+    return tvm.script.from_source(mod.script(show_meta=True))
 
 
 def tvm_pass(name: str, **options: Any) -> Any:
