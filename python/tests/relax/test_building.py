@@ -264,3 +264,38 @@ def test_a_python_function_is_called_by_name():
     x = relax.Var("x", relax.TensorType([2], "float32"))
     call = relax.op.call_py_func("f", (x,), relax.TensorType([2], "float32"))
     assert [ty.dtype for ty in call.ty_args] == ["float32"] and call.args[0].value == "f"
+
+
+def test_functions_take_parameters_in_the_order_of_tvm():
+    q, starts, most = (relax.Var(name, relax.TensorType([2], "int32")) for name in ("q", "starts", "most"))
+    ends, more = relax.Var("ends", relax.TensorType([2], "int32")), relax.Var("more", relax.TensorType([], "int32"))
+    nn = relax.op.nn
+    assert list(nn.attention_var_len(q, q, q, starts, most).args) == [q, q, q, starts, starts, most, most]
+    given = nn.attention_var_len(q, q, q, starts, most, ends, more, 0.5, "TopLeft", 4)
+    assert list(given.args) == [q, q, q, starts, ends, most, more]
+    assert (given.attrs["causal_mask"], given.attrs["window_size"]) == ("TopLeft", 4)
+    assert nn.attention(q, q, q).op.name == nn.attention_bias(q, q, q).op.name == "relax.nn.attention"
+    assert nn.attention(q, q, q, starts).op.name == "relax.nn.attention_bias"
+    pooled = nn.max_pool2d(q, (3, 3), (2, 2), (1, 1), (1, 2), True)
+    assert (pooled.attrs["padding"], pooled.attrs["dilation"]) == ((1, 1, 1, 1), (1, 2))
+    padded = nn.pad(q, [1, 1], "reflect")
+    assert (padded.attrs["pad_mode"], padded.attrs["pad_value"]) == ("reflect", 0.0)
+    scaled = relax.op.quantize(q, q, q, 1, "uint8")
+    assert (scaled.attrs["axis"], scaled.attrs["out_dtype"]) == (1, "uint8")
+
+
+def test_functions_have_the_defaults_of_tvm():
+    x = relax.Var("x", relax.TensorType([1, 3, 4, 4], "float32"))
+    assert [arg.value for arg in relax.op.eye(3).args] == [3, 3, 0]
+    assert relax.op.tril(x).args[1].value == relax.op.triu(x).args[1].value == relax.op.eye_like(x).args[1].value == 0
+    assert [arg.value for arg in relax.op.unique(x).args[1:]] == [1, 0, 0, 0]
+    resized = relax.op.image.resize2d(x, 8)
+    assert (list(resized.args[1].values), resized.attrs["roi"]) == ([8, 8], (0.0, 0.0, 0.0, 0.0))
+    assert [arg.value for arg in relax.op.nn.relu6(x).args[1:]] == [0, 6]
+    assert str(relax.op.linear(x, x, x)).startswith("R.add(R.matmul(x, R.permute_dims(x")
+    tensor = relax.op.memory.alloc_tensor(x, 0, (2,), "float32")
+    assert [type(arg).__name__ for arg in tensor.args] == ["Var", "IntImm", "ShapeExpr", "DataTypeImm", "IntImm"]
+    checked = relax.op.assert_op(x, [x], "is {}")
+    assert [type(arg).__name__ for arg in checked.args] == ["Var", "StringImm", "Var"]
+    with pytest.raises(TypeError):
+        relax.op.zeros((2,))

@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import Any
 
 from passhost import _provided
-from passhost.relax.op import special
+from passhost.relax.op import special, special_nested
 from passhost.relax.op.declared import Namespace
 
-_NAMESPACE = Namespace("relax.")
+_NAMESPACE = Namespace("relax.", special_nested.BY_NAME)
 # Operators that TVM also has without their namespace.
 _OF_VISION = (
     "all_class_non_max_suppression",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from operator import index
 from typing import Any
@@ -50,7 +50,7 @@ class Signature:
                 shown, optional = (default if how == "value" else None), True
             how_given = inspect.Parameter.KEYWORD_ONLY if by_name else _POSITIONAL
             parameters.append(inspect.Parameter(name, how_given, default=shown))
-        return parameters
+        return _ordered(parameters, _SWAPPED[self.name]) if self.name in _SWAPPED else parameters
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """Returns a call with these arguments."""
@@ -89,7 +89,29 @@ class Signature:
         return Attrs(values)
 
 
+def _ordered(parameters: list[inspect.Parameter], swapped: tuple[str, str]) -> list[inspect.Parameter]:
+    """Swaps two parameters, and makes all of them positional."""
+    names = [parameter.name for parameter in parameters]
+    a, b = map(names.index, swapped)
+    parameters[a], parameters[b] = parameters[b], parameters[a]
+    return [parameter.replace(kind=_POSITIONAL) for parameter in parameters]
+
+
 _POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
+# Operators whose attributes have a different order in TVM's functions than in its texts, with the two attributes.
+_SWAPPED = {
+    **{
+        f"relax.{name}": ("dilation", "padding")
+        for name in (
+            *(f"nn.{kind}_pool{n}d" for kind in ("avg", "max") for n in (1, 2, 3)),
+            "grad.avg_pool2d_backward",
+            "grad.max_pool2d_backward",
+        )
+    },
+    "relax.dequantize": ("out_dtype", "axis"),
+    "relax.nn.pad": ("pad_value", "pad_mode"),
+    "relax.quantize": ("out_dtype", "axis"),
+}
 
 
 def operand(value: Any, kind: str, name: str) -> Expr:
@@ -192,9 +214,11 @@ def maker(name: str) -> Callable[..., Call]:
 class Namespace:
     """The operators with a common prefix."""
 
-    def __init__(self, prefix: str) -> None:
-        """Creates the namespace of a prefix, which ends with a dot."""
+    def __init__(self, prefix: str, special: Mapping[str, Callable[..., Any]] | None = None) -> None:
+        """Creates the namespace of a prefix, which ends with a dot. `special` contains functions that replace those of
+        operators, or are added to them, by full name."""
         self._prefix = prefix
+        self._special = special or {}
 
     def __getattr__(self, word: str) -> Any:
         """Returns the operator or namespace with this name."""
@@ -203,10 +227,12 @@ class Namespace:
         full = self._prefix + word
         known = signatures()
         found: Any
-        if full in known:
+        if full in self._special:
+            found = self._special[full]
+        elif full in known:
             found = maker(full)
         elif any(name.startswith(f"{full}.") for name in known):
-            found = Namespace(f"{full}.")
+            found = Namespace(f"{full}.", self._special)
         else:
             Op.get(full)
             raise AttributeError(f"no operator {full}")
@@ -216,7 +242,8 @@ class Namespace:
     def __dir__(self) -> list[str]:
         """Lists the names in the namespace."""
         n = len(self._prefix)
-        return sorted({name[n:].split(".")[0] for name in signatures() if name.startswith(self._prefix)})
+        names = (*signatures(), *self._special)
+        return sorted({name[n:].split(".")[0] for name in names if name.startswith(self._prefix)})
 
     def __repr__(self) -> str:
         """Returns the prefix."""

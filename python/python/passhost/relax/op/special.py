@@ -14,6 +14,7 @@ from passhost.relax.op.new_shape import told_shape
 
 __all__ = [
     "arange",
+    "assert_op",
     "call_builtin_with_ctx",
     "call_dps_packed",
     "call_inplace_packed",
@@ -22,15 +23,24 @@ __all__ = [
     "call_py_func",
     "call_tir",
     "call_tir_inplace",
+    "call_tir_with_grad",
     "clip",
+    "eye",
+    "eye_like",
     "full",
     "invoke_closure",
     "invoke_pure_closure",
+    "linear",
     "masked_fill",
     "null_value",
+    "ones",
     "print",
     "reshape",
     "shape_of",
+    "tril",
+    "triu",
+    "unique",
+    "zeros",
 ]
 
 
@@ -67,6 +77,14 @@ def call_tir_inplace(gvar: GlobalVar, args: Any, inplace_indices: int | list[int
     indices = [inplace_indices] if isinstance(inplace_indices, int) else inplace_indices
     attrs = {"inplace_indices": tuple(indices)}
     return Call(Op.get("relax.call_tir_inplace"), [gvar, _tuple(args)], attrs, [_result(out_ty)])
+
+
+def call_tir_with_grad(
+    gvar: GlobalVar, args: Any, out_ty: Any, te_grad_name: str, te_grad_kwargs: dict[str, Any] | None = None
+) -> Call:
+    """Like `call_tir`, with the name of the function that computes the gradient."""
+    attrs = {"te_grad_name": te_grad_name, "te_grad_kwargs": te_grad_kwargs or {}}
+    return Call(Op.get("relax.call_tir_with_grad"), [gvar, _tuple(args)], attrs, [_result(out_ty)])
 
 
 def call_dps_packed(func: str | Expr, args: Any, out_ty: Any) -> Call:
@@ -122,6 +140,13 @@ def print(*values: Any, format: str | Expr = "") -> Call:
     return Call(Op.get("relax.print"), [checked_expr(format, "a format"), *values])
 
 
+def assert_op(condition: Any, format_args: Any = None, format: str | Expr = "") -> Call:
+    """Returns a call that checks a condition at run time. The message contains the values of `format_args`."""
+    values = [] if format_args is None else format_args if isinstance(format_args, list | tuple) else [format_args]
+    args = [checked_expr(condition, "a condition"), checked_expr(format, "a format"), *values]
+    return Call(Op.get("relax.assert_op"), args)
+
+
 def shape_of(expr: Expr) -> Call:
     """Returns a call that computes the shape of a tensor."""
     return Call(Op.get("relax.shape_of"), [expr])
@@ -163,3 +188,52 @@ def arange(start: Any, end: Any = None, step: Any = 1, dtype: Any = None) -> Cal
         whole = all(isinstance(x, int) or (isinstance(x, Expr) and str(x.ty).startswith("int")) for x in numbers)
         dtype = "int64" if whole else "float32"
     return maker("relax.arange")(*map(prim_value, (start, end, step)), dtype)
+
+
+def zeros(shape: Any, dtype: Any) -> Call:
+    """Returns a tensor of zeros."""
+    return maker("relax.zeros")(shape, dtype)
+
+
+def ones(shape: Any, dtype: Any) -> Call:
+    """Returns a tensor of ones."""
+    return maker("relax.ones")(shape, dtype)
+
+
+def eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = "float32") -> Call:
+    """Returns an n x m matrix with ones on diagonal `k`; by default it is square."""
+    return maker("relax.eye")(*map(prim_value, (n, n if m is None else m, k)), dtype)
+
+
+def eye_like(x: Expr, k: Any = 0, dtype: Any = None) -> Call:
+    """Returns a matrix of the shape of `x` with ones on diagonal `k`."""
+    return maker("relax.eye_like")(x, prim_value(k), dtype)
+
+
+def tril(x: Expr, k: Any = 0) -> Call:
+    """Replaces the elements above diagonal `k` by 0."""
+    return maker("relax.tril")(x, prim_value(k))
+
+
+def triu(x: Expr, k: Any = 0) -> Call:
+    """Replaces the elements below diagonal `k` by 0."""
+    return maker("relax.triu")(x, prim_value(k))
+
+
+def unique(
+    x: Expr,
+    sorted: Any = True,
+    return_index: Any = False,
+    return_inverse: Any = False,
+    return_counts: Any = False,
+    axis: Any = None,
+) -> Call:
+    """Returns the unique elements of a tensor, or its unique parts along an axis."""
+    flags = map(prim_value, (sorted, return_index, return_inverse, return_counts))
+    return maker("relax.unique")(x, *flags, None if axis is None else prim_value(axis))
+
+
+def linear(data: Expr, weight: Expr, bias: Expr | None = None, out_dtype: Any = None) -> Expr:
+    """Multiplies by a transposed matrix, and adds a bias, if there is one."""
+    product = maker("relax.matmul")(data, maker("relax.permute_dims")(weight, None), out_dtype)
+    return product if bias is None else maker("relax.add")(product, bias)
