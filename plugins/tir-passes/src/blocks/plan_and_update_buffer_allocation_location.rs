@@ -11,6 +11,7 @@ use plugin_api::tir::regions::{Accessed, BufferRegion, Detector};
 use plugin_api::tir::{BlockIter, PrimExpr, RegionAccess, Tir};
 use plugin_api::walk::open_scopes::OpenScopes;
 use plugin_api::walk::visitors::post_order_visit_value;
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
 declare_pass! {
@@ -58,7 +59,9 @@ fn plan_and_update(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     }
     let (places, scopes) = Places::of(body);
     let (scope_of, unused) = (ValueMap::new(body), ValueSet::new(body));
-    let (detector, at, carried) = (Detector::new(body), BTreeMap::new(), CarriedValues::of(body));
+    let (detector, at) = (Detector::new(body), BTreeMap::new());
+    // Most functions have no buffer that moves into a loop.
+    let carried = LazyCell::new(|| CarriedValues::of(body));
     let mut planned = Planned { body, detector, at, scope_of, unused, scopes };
     for buffer in body.values().filter(|value| value.is_block_buffer()) {
         let Some(mut scope) = places.get(buffer).copied() else {

@@ -10,6 +10,7 @@ use plugin_api::tir::regions::linear::{add, sub};
 use plugin_api::tir::regions::reached::{Ends, Reached, Running};
 use plugin_api::tir::regions::region::{Bounds, Part, Range};
 use plugin_api::walk::open_scopes::OpenScopes;
+use std::cell::OnceCell;
 
 /// A loop or thread around the current position.
 struct Around {
@@ -57,7 +58,8 @@ pub(super) struct Accesses<'b> {
     names: Names,
     /// Blocks around the current position.
     blocks: OpenScopes<Value<'b>>,
-    lasting: Lasting<'b>,
+    /// Computed when it is first needed.
+    lasting: OnceCell<Lasting<'b>>,
 }
 
 impl<'b> Accesses<'b> {
@@ -79,8 +81,12 @@ impl<'b> Accesses<'b> {
             buffers: Vec::new(),
             names: Names::default(),
             blocks: OpenScopes::new(),
-            lasting: Lasting::of(body),
+            lasting: OnceCell::new(),
         }
+    }
+
+    fn lasting(&self) -> &Lasting<'b> {
+        self.lasting.get_or_init(|| Lasting::of(self.body))
     }
 
     fn visit(&mut self, value: Value<'b>) -> Result<(), PassError> {
@@ -175,7 +181,7 @@ impl<'b> Accesses<'b> {
     fn least(&mut self, min: Dim, buffer: Value<'b>, unknown: &[Sym]) -> Option<Dim> {
         let mut runs = false;
         min.vars(&mut |sym| runs |= unknown.contains(&sym));
-        if !runs && self.lasting.lasts_from(&min, buffer) {
+        if !runs && self.lasting().lasts_from(&min, buffer) {
             return Some(min);
         }
         let least = self.analyzer.const_bounds(&min).min;
@@ -188,7 +194,7 @@ impl<'b> Accesses<'b> {
         let mut known = true;
         max.vars(&mut |sym| {
             let is_computed = || value_of_atom(self.body, sym).is_some_and(Value::is_nested);
-            let lasts = || !unknown.contains(&sym) && self.lasting.lasts_from(&Dim::Var(sym), buffer);
+            let lasts = || !unknown.contains(&sym) && self.lasting().lasts_from(&Dim::Var(sym), buffer);
             known = known && (is_computed() || lasts());
         });
         known
