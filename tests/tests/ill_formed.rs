@@ -69,6 +69,9 @@ fn what_a_prim_func_takes() {
         |scalar: &str| scaled(scalar).replace("def main(X, ", "def main(x: R.Tensor((2,), \"float32\"), ");
     taken(&with_scalar("float32"));
     refused(&with_scalar("int64"), "takes a scalar of type float32, but relax.call_tir passes a scalar of type int64");
+    let other_order = |args: &str| with_scalar("float32").replace("(x, s)", args);
+    refused(&other_order("(x, x)"), "takes a scalar of type float32, but relax.call_tir passes a tensor");
+    refused(&other_order("(s, s)"), "takes a buffer, but relax.call_tir passes a scalar");
     let flattened = |out: i64| {
         format!(
             "@T.prim_func(private=True)\ndef tf(A: T.Buffer((\"m\", \"n\"), \"float32\"), B: T.Buffer((\"m * n\",), \"float32\")):\n    \

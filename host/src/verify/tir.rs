@@ -72,6 +72,9 @@ pub(crate) fn call_tir(call: Call<'_>, module: &Module) -> Result<(), String> {
 /// Checks that a scalar of type `given` can be passed for a parameter.
 fn scalar_fits(param: Ty<'_>, given: Ty<'_>) -> Result<(), String> {
     let (takes, found) = (param.dtype(), given.dtype());
+    if param.kind() == tykind::PRIM && takes != DType::HANDLE && given.kind() == tykind::TENSOR {
+        return Err(format!("takes a scalar of type {takes}, but relax.call_tir passes a tensor"));
+    }
     let scalars = param.kind() == tykind::PRIM && given.kind() == tykind::PRIM && found.is_known();
     if scalars && takes != found {
         return Err(format!("takes a scalar of type {takes}, but relax.call_tir passes a scalar of type {found}"));
@@ -90,6 +93,9 @@ fn buffer_of_param<'a>(function: &'a Body, param: Value<'a>) -> Option<Ty<'a>> {
 
 /// Checks that a tensor of type `given` can be passed for a buffer. Adds the symbolic variables that the tensor determines to `known`.
 fn tensor_fits(buffer: Ty<'_>, given: Ty<'_>, known: &mut BTreeMap<Sym, Dim>) -> Result<(), String> {
+    if given.kind() == tykind::PRIM {
+        return Err("takes a buffer, but relax.call_tir passes a scalar".to_string());
+    }
     if given.kind() != tykind::TENSOR {
         return Ok(());
     }
