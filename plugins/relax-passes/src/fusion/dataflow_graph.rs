@@ -82,9 +82,15 @@ impl<'b> Patterns<'_, 'b> {
 
     fn of_prim_func(&self, callee: Value<'b>) -> Pattern {
         let body = callee.as_global().and_then(|name| self.module.get(name));
-        let number = body.and_then(|body| body.root().attr("op_pattern")?.as_int());
+        let number = body.filter(|body| can_be_fused(body)).and_then(|body| body.root().attr("op_pattern")?.as_int());
         number.map_or(Pattern::Opaque, Pattern::of_number)
     }
+}
+
+/// Returns false if a PrimFunc stores elements outside schedulable blocks, which relax.FuseTIR cannot fuse.
+fn can_be_fused(function: &Body) -> bool {
+    let stores = || function.values().any(|value| matches!(value.stmt(), Some(Stmt::Store { .. })));
+    function.root().attr("s_tir").is_some() || !stores()
 }
 
 /// Returns the function called by a call of a PrimFunc.
