@@ -460,6 +460,14 @@ fn concat(call: Call<'_>) -> Inferred {
             }
         }
     }
+    // Like TVM. Sums would double in length with each concatenation of a tensor with itself.
+    if let [first, others @ ..] = &shapes[..]
+        && !others.is_empty()
+        && first[at].as_int().is_none()
+        && others.iter().all(|other| other[at] == first[at])
+    {
+        dims[at] = Dim::binary(PrimOp::Mul, first[at].clone(), Dim::int(shapes.len() as i64, first[at].dtype()));
+    }
     Ok(with_shape(&out, out.ndim, known.then_some(dims)))
 }
 
