@@ -64,9 +64,6 @@ struct Source<'b> {
     buffer: Value<'b>,
     /// Start and extent in each dimension.
     ranges: Vec<(Dim, Dim)>,
-    /// Offset and strides of the matched buffer.
-    offset: Dim,
-    strides: Vec<Dim>,
 }
 
 impl<'b> LowerMatch<'b> {
@@ -74,22 +71,11 @@ impl<'b> LowerMatch<'b> {
         if let Some(region) = value.matched_region() {
             return self.take_out(value, &region, rw);
         }
-        if let Expr::BufferPart { buffer, part } = value.view()
+        if let Expr::BufferPart { buffer, part: 0 } = value.view()
             && let Some(source) = self.matched.get(buffer)
         {
-            let stride = |part: u32| source.strides.get(part as usize - 2).cloned();
-            match part {
-                0 => {
-                    let buffer = rw.v(source.buffer);
-                    rw.edit().set_data(value, buffer);
-                }
-                1 => return self.replaced(&source.offset, rw),
-                _ => {
-                    let stride =
-                        stride(part).ok_or_else(|| pass_error!("the stride is undefined for this buffer").at(value))?;
-                    return self.replaced(&stride, rw);
-                }
-            }
+            let buffer = rw.v(source.buffer);
+            rw.edit().set_data(value, buffer);
         }
         self.lower_access(value, rw)?;
         self.use_known(value, rw)?;
@@ -108,11 +94,6 @@ impl<'b> LowerMatch<'b> {
         self.matched.insert(matched, source);
         rw.edit().discard(matched);
         Ok(Action::Keep)
-    }
-
-    fn replaced(&self, dim: &Dim, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
-        let with = rw.tir(|t| t.index(dim).v())?;
-        Ok(Action::Replace(with))
     }
 
     fn lower_access(&self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
@@ -193,19 +174,15 @@ impl<'b> LowerMatch<'b> {
             bail!("a buffer of {} dimensions is matched with a region of {}", ty.shape.len(), ranges.len());
         };
         let offset = simple(&offset_of(&of, ranges.iter().map(|(min, _)| min)));
-        let mut source = Source { buffer, ranges, offset, strides: Vec::new() };
-        self.bind(&ty.offset(), &source.offset, "offset")?;
-        self.divides(ty.offset_factor, &source.offset)?;
-        if !ty.strides.is_empty() {
-            source.strides = strides_of(&of).split_off(outer);
-            for (stride, value) in ty.strides.iter().zip(&source.strides).rev() {
-                self.bind(stride, value, "stride")?;
-            }
+        self.bind(&ty.offset(), &offset, "offset")?;
+        self.divides(ty.offset_factor, &offset)?;
+        for (stride, value) in ty.strides.iter().zip(&strides_of(&of)[outer..]).rev() {
+            self.bind(stride, value, "stride")?;
         }
-        for (extent, (_, value)) in ty.shape.iter().zip(&source.ranges[outer..]) {
+        for (extent, (_, value)) in ty.shape.iter().zip(&ranges[outer..]) {
             self.bind(extent, value, "extent")?;
         }
-        Ok(source)
+        Ok(Source { buffer, ranges })
     }
 
     /// Binds a dimension to a value if it is a variable; any other dimension must equal the value.

@@ -352,7 +352,6 @@ impl<'b> Planned<'b> {
         rw.tir(|t| {
             t.before(first);
             t.block("", || {
-                t.accesses_are_said();
                 reads.iter().for_each(|region| t.reads(t.buffer(region.buffer), written(t, &region.ranges)));
                 writes.iter().for_each(|region| t.writes(t.buffer(region.buffer), written(t, &region.ranges)));
                 buffers.iter().for_each(|buffer| t.place(*buffer));

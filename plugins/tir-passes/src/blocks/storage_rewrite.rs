@@ -129,10 +129,7 @@ impl<'b> Rewrite<'b> {
             .iter()
             .any(|alloc| alloc.attr(VOLATILE).is_some_and(|volatile| volatile.as_bool() != Some(false)))
         {
-            match own {
-                [own] => rw.edit().set_attr(*own, VOLATILE, Attr::Bool(true)),
-                _ => rw.edit().set_attr(data, VOLATILE, Attr::Bool(true)),
-            }
+            rw.edit().set_attr(data, VOLATILE, Attr::Bool(true));
         }
         for other in others {
             self.shared.insert(*other, data);

@@ -87,9 +87,6 @@ impl<'b> Rows<'b> {
             loops.push((at, var, number(extent).filter(|_| is_plain)?));
             at = only(at.statements())?;
         }
-        if !matches!(at.stmt(), Some(Stmt::Block)) || at.block_condition().is_some() {
-            return None;
-        }
         let store = only(at.statements())?.as_element_access()?;
         let [.., row, element] = store.indices[..] else { return None };
         let mut found = Vec::new();

@@ -247,9 +247,8 @@ impl<'b> Choice<'b> {
 fn too_many(stmt: Value<'_>, var: Value<'_>, n: i64, copies: i64) -> PassError {
     let name = var.name().unwrap_or("_");
     let statements = if copies == i64::MAX { String::new() } else { format!(", {copies} statements") };
-    pass_error!("the loop over `{name}` has {n} iterations{statements}, too many to unroll: the limit is {MOST_COPIES} statements; make it a \
-                 serial loop, or split it and unroll the inner loop")
-        .at(stmt)
+    pass_error!(at stmt, "the loop over `{name}` has {n} iterations{statements}, too many to unroll: the limit is {MOST_COPIES} statements; make \
+                          it a serial loop, or split it and unroll the inner loop")
 }
 
 /// Unrolls the chosen loops.

@@ -118,11 +118,10 @@ fn form_of_variable(var: &Dim, min: &Dim, extent: &Dim) -> IterSum {
 fn divided(sum: IterSum, op: PrimOp, by: i64) -> Option<IterSum> {
     let (split, step) = sum.as_term()?;
     let at = ratio(by, step.as_int()?).filter(|at| *at > 0)?;
-    let n = n_values(split).as_int().filter(|n| n % at == 0)?;
+    n_values(split).as_int().filter(|n| n % at == 0)?;
     let (quotient, remainder) = split.cut(at)?;
     let term = match op {
         PrimOp::FloorDiv => (quotient, Dim::int(1, step.dtype())),
-        _ if n == at => (split.clone(), step.clone()),
         _ => (remainder, step.clone()),
     };
     Some(Linear { terms: vec![term], constant: sum.constant })
