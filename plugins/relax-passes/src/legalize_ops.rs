@@ -164,11 +164,8 @@ fn with_result_type(body: Body) -> Result<Body, PassError> {
 }
 
 fn no_function(value: Value<'_>, op: &str) -> PassError {
-    pass_error!(
-        at value,
-        "the legalization of `{op}` must be a PrimFunc, or a function that returns an argument, a constant or an external function; this is a \
-         fault of its plugin"
-    )
+    pass_error!(at value, "the legalization of `{op}` must be a PrimFunc, or a function that returns an argument, a constant or an external \
+                           function; this is a fault of its plugin")
 }
 
 /// Binds the new value to the name of a binding, or substitutes it for an unnamed expression.

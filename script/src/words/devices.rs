@@ -70,16 +70,21 @@ impl Devices {
 /// Returns the target kind and memory scope of a virtual device.
 fn kind_and_scope(item: &Attr) -> (String, String) {
     let Attr::Object(_, args) = item else { return Default::default() };
-    let kind = match args.first() {
-        Some((_, Attr::Dict(target))) => target.iter().find(|(key, _)| key == "kind").map(|(_, value)| value),
-        Some((_, other)) => Some(other),
-        None => None,
-    };
     let text = |attr: Option<&Attr>, default: &str| match attr {
         Some(Attr::Str(text)) => text.clone(),
         _ => default.to_string(),
     };
+    let kind = args.first().and_then(|(_, target)| kind_of(target));
     (text(kind, ""), text(args.get(2).map(|(_, value)| value), "global"))
+}
+
+/// Returns the kind of a target: a name, a dictionary, or either of them in `T.target(...)`.
+fn kind_of(target: &Attr) -> Option<&Attr> {
+    match target {
+        Attr::Dict(entries) => entries.iter().find(|(key, _)| key == "kind").map(|(_, value)| value),
+        Attr::Object(_, parts) => parts.first().and_then(|(_, content)| kind_of(content)),
+        other => Some(other),
+    }
 }
 
 #[cfg(test)]

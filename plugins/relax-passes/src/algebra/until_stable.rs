@@ -115,9 +115,7 @@ impl<'b> ScopeVisitor<'b> for Stretches<'b> {
     }
 
     fn value(&mut self, value: Value<'b>) {
-        let writes = usize::from(self.in_place.has_write(value));
-        self.n += usize::from(value.has_effect()) + writes;
+        self.n += usize::from(value.has_effect()) + usize::from(self.in_place.has_write(value));
         self.of.insert(value, self.n);
-        self.n += writes;
     }
 }

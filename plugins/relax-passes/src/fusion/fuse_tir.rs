@@ -99,9 +99,6 @@ fn fuse_tir(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
 /// Leaves out functions that write to a parameter and are called with two arguments in the same memory, because an
 /// argument to which a PrimFunc writes must not alias another argument.
 fn keep_given_one_memory_twice(module: &Module, made: &mut BTreeMap<&str, Joined>, ctx: &Ctx) {
-    if made.values().all(|joined| joined.in_place.is_none()) {
-        return;
-    }
     let written = WrittenParams::of(module);
     for (name, body) in module.functions().filter(|(_, body)| body.function().is_some()) {
         let in_place = InPlace::in_module(body, &written);
@@ -136,7 +133,8 @@ fn call_prim_funcs(body: &Body, made: &BTreeMap<&str, Joined>) -> Result<Body, P
             flatten(v, arg, rw, &mut args)?;
         }
         let callee = rw.edit().function_of(name, &joined.prim_func);
-        let new = match joined.outputs_are_results() {
+        let is_flat = !value.ty().is_tuple() || value.ty().children().all(|field| !field.is_tuple());
+        let new = match is_flat && joined.outputs_are_results() {
             true => rw.call_tir(callee, &args, joined.in_place.as_deref(), &value.ty().to_owned()),
             false => results_of(callee, &args, joined, value, rw)?,
         };
@@ -148,17 +146,15 @@ fn call_prim_funcs(body: &Body, made: &BTreeMap<&str, Joined>) -> Result<Body, P
 /// them.
 fn results_of(callee: V, args: &[V], joined: &Joined, value: Value<'_>, rw: &mut Rewriter<'_>) -> Result<V, PassError> {
     let ty = value.ty().to_owned();
-    let fields = if let Type::Tuple(fields) = &ty { fields.to_vec() } else { vec![ty.clone()] };
-    if fields.len() != joined.results.len() {
-        bail!(at value, "a function marked `Primitive` that writes to its argument must return tensors, or one tuple of them");
-    }
+    let mut fields = Vec::new();
+    add_fields(&ty, &mut fields);
     let mut types = Vec::new();
     for output in 0..joined.n_outputs {
-        let result = joined.results.iter().position(|result| *result == output);
+        let result = joined.results.iter().position(|result| *result == output).and_then(|result| fields.get(result));
         let place = joined.in_place.as_ref().and_then(|places| usize::try_from(*places.get(output)?).ok());
         let argument = place.and_then(|place| args.get(place).copied());
         types.push(match (result, argument) {
-            (Some(result), _) => fields[result].clone(),
+            (Some(field), _) => (*field).clone(),
             (None, Some(argument)) => rw.with(argument, |argument| argument.ty().to_owned()),
             (None, None) => bail!(at value, "an output of the function must be a result or an argument"),
         });
@@ -176,7 +172,23 @@ fn results_of(callee: V, args: &[V], joined: &Joined, value: Value<'_>, rw: &mut
     }
     let named = elements.into_iter().map(|element| if element == call { call } else { rw.emit(element, "lv") });
     let named: Vec<V> = named.collect();
-    Ok(rw.tuple(&named))
+    tuple_of(&ty, &mut named.into_iter(), rw)
+        .ok_or_else(|| pass_error!(at value, "a function marked `Primitive` must return tensors, or tuples of them"))
+}
+
+/// Adds the types of the values in a tuple, and in the tuples in it.
+fn add_fields<'t>(ty: &'t Type, fields: &mut Vec<&'t Type>) {
+    match ty {
+        Type::Tuple(parts) => parts.iter().for_each(|part| add_fields(part, fields)),
+        field => fields.push(field),
+    }
+}
+
+/// Writes a value of a type that may be a tuple of tuples.
+fn tuple_of(ty: &Type, values: &mut impl Iterator<Item = V>, rw: &mut Rewriter<'_>) -> Option<V> {
+    let Type::Tuple(fields) = ty else { return values.next() };
+    let fields: Vec<V> = fields.iter().map(|field| tuple_of(field, values, rw)).collect::<Option<_>>()?;
+    Some(rw.tuple(&fields))
 }
 
 /// Flattens an argument to the form that PrimFuncs take: a tensor, a scalar, the elements of a tuple, or the dimensions
