@@ -82,6 +82,32 @@ pub(crate) fn divides_a_sum(dim: &Dim, ranges: &Known<'_>) -> bool {
     }
 }
 
+/// Returns true if a loop nest accesses each element of a box: in each dimension, a number of elements from an index on,
+/// without gaps between the iterations. No part of a loop variable may be in two indices, as on a diagonal.
+pub(crate) fn fills_a_box(accesses: &[(Dim, i64)], loops: &Ranges) -> bool {
+    let known = Known { loops, constrained: Ranges::new(), groups: Vec::new() };
+    let mut parts: Vec<Split> = Vec::new();
+    accesses.iter().all(|(start, n)| {
+        let Some(mut form) = form_of(start, &known) else { return false };
+        for (_, step) in &mut form.terms {
+            *step =
+                step.as_int().map_or_else(|| step.clone(), |number| Dim::int(number.saturating_abs(), step.dtype()));
+        }
+        let added = form.terms.iter().map(|(split, _)| split.clone()).collect::<Vec<_>>();
+        let is_apart = added.iter().all(|split| parts.iter().all(|other| are_apart(split, other)));
+        parts.extend(added);
+        let step = least(&form.terms).map(|at| form.terms[at].1.as_int());
+        let is_dense = step.is_none_or(|step| step.is_some_and(|step| step <= *n));
+        is_apart && is_dense && (form.terms.is_empty() || in_steps(form, start.dtype()).is_some())
+    })
+}
+
+/// Returns true if two parts have no digit of one variable in common.
+fn are_apart(a: &Split, b: &Split) -> bool {
+    let ends_before = |a: &Split, b: &Split| a.upper().is_some_and(|upper| upper <= b.lower);
+    a.source != b.source || ends_before(a, b) || ends_before(b, a)
+}
+
 /// Converts an index to a sum of parts of loop variables; `None` if it is not one.
 fn form_of(dim: &Dim, ranges: &Known<'_>) -> Option<IterSum> {
     if let Dim::Var(sym) = dim

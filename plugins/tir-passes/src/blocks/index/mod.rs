@@ -1,4 +1,4 @@
 //! Indices in TVM's form.
 
 pub(crate) mod iter_context;
-mod iter_sum;
+pub(crate) mod iter_sum;

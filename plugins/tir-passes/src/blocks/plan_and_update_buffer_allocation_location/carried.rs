@@ -1,5 +1,6 @@
 //! Determines whether a buffer holds loop-carried values.
 
+use crate::blocks::index::iter_sum::fills_a_box;
 use plugin_api::arith::{Analyzer, index_to_dim_of_atoms, substitute, symbol_of, unused_symbol, value_of_atom};
 use plugin_api::ir::DimExpr;
 use plugin_api::prelude::*;
@@ -18,6 +19,9 @@ const MOST_PAIRS: usize = 1 << 14;
 /// First and last index in each dimension, in terms of loops; `None` where unknown.
 type Ranges = Vec<Option<(Dim, Dim)>>;
 
+/// First and last index in each dimension of a box of elements.
+type Region = Vec<(Dim, Dim)>;
+
 /// A read or write of a buffer that a block allocates.
 struct Touch<'b> {
     at: usize,
@@ -35,6 +39,36 @@ struct Loop {
     header: usize,
     sym: Sym,
     ends: Option<(Dim, Dim)>,
+}
+
+/// Iterations of the loops around a write and a later read.
+enum Iterations {
+    /// The iteration of the read, or an earlier one: some loops are at their first value.
+    First(HashMap<Sym, Dim>),
+    /// The iteration of the read and all before it.
+    All,
+}
+
+impl Iterations {
+    fn are_first(&self) -> bool {
+        matches!(self, Iterations::First(first) if !first.is_empty())
+    }
+
+    /// Returns true if a loop may be at another value than that of the read.
+    fn is_other(&self, sym: Sym, is_shared: bool) -> bool {
+        match self {
+            Iterations::First(first) => first.contains_key(&sym),
+            Iterations::All => is_shared,
+        }
+    }
+
+    /// Returns an expression in these iterations.
+    fn at(&self, dim: &Dim) -> Dim {
+        match self {
+            Iterations::First(first) => substitute(dim, &|sym| first.get(&sym).cloned()),
+            Iterations::All => dim.clone(),
+        }
+    }
 }
 
 /// All reads and writes of the buffers that blocks of a function allocate.
@@ -207,8 +241,7 @@ impl<'b> CarriedValues<'b> {
         }
         for (cond, negated) in &read.conditions {
             if let Some(cond) = self.dim(*cond) {
-                let not = || Dim::Expr(DimExpr::Unary(PrimOp::Not, DType::BOOL, cond.clone()).into());
-                analyzer.assume(&if *negated { not() } else { cond.clone() });
+                analyzer.assume(&signed(&cond, *negated));
             }
         }
         analyzer
@@ -219,66 +252,186 @@ impl<'b> CarriedValues<'b> {
         let last = |extent: &Dim| sub(extent.clone(), Dim::int(1, extent.dtype()));
         let whole: Vec<_> = shape.iter().map(|extent| Some((Dim::int(0, extent.dtype()), last(extent)))).collect();
         let mut analyzer = self.analyzer_at(read);
-        let mut written: Option<Vec<(Dim, Dim)>> = None;
+        let mut written: Option<Region> = None;
         for write in writes.iter().filter(|write| write.at < read.at) {
-            let Some(reached) = self.reached(buffer, (write, read), scope, &mut analyzer) else { continue };
-            let reached = match written.take() {
-                None => reached,
-                Some(known) => known
-                    .into_iter()
-                    .zip(reached)
-                    .map(|((a, b), (c, d))| (analyzer.least(a, c), analyzer.greatest(b, d)))
-                    .collect(),
-            };
-            if covers(&mut analyzer, &reached, &read.ranges) || covers(&mut analyzer, &reached, &whole) {
-                return true;
+            for iterations in self.iterations(write, read, scope) {
+                let is_certain = self.is_certain(buffer, (write, read), (writes, &iterations), scope, &mut analyzer);
+                let reached = is_certain.then(|| self.reached((write, read), &iterations, scope, &mut analyzer));
+                let Some(reached) = reached.flatten() else { continue };
+                let joined = written.as_ref().and_then(|known| joined(&mut analyzer, known, &reached));
+                let all = joined.as_ref().unwrap_or(&reached);
+                if [&reached, all].iter().any(|of| [&read.ranges, &whole].iter().any(|r| covers(&mut analyzer, of, r)))
+                {
+                    return true;
+                }
+                written = Some(joined.unwrap_or(reached));
             }
-            written = Some(reached);
         }
         false
     }
 
-    /// Returns the elements that a write has covered when a later read executes in the same execution of a scope.
-    /// Returns `None` if the write may not execute, or if its elements are unknown.
-    fn reached(
+    /// Returns the iterations of the loops around a write and a later read that may have written what is read.
+    fn iterations(&self, write: &Touch<'b>, read: &Touch<'b>, scope: usize) -> Vec<Iterations> {
+        let shared: Vec<usize> = self.own_loops(write, scope).filter(|at| read.loops.contains(at)).collect();
+        let first = |n: usize| {
+            let first = shared[shared.len() - n..].iter().map(|at| &self.loops[*at]);
+            first.map(|of| Some((of.sym, of.ends.clone()?.0))).collect::<Option<_>>().map(Iterations::First)
+        };
+        (0..=shared.len()).filter_map(first).chain([Iterations::All]).collect()
+    }
+
+    /// Returns true if a write executes before a later read in the same execution of a scope, or if no execution of the
+    /// scope writes the elements that it would write.
+    fn is_certain(
         &self,
         buffer: Value<'b>,
         (write, read): (&Touch<'b>, &Touch<'b>),
+        (writes, iterations): (&[&Touch<'b>], &Iterations),
         scope: usize,
         analyzer: &mut Analyzer,
-    ) -> Option<Vec<(Dim, Dim)>> {
+    ) -> bool {
         if write.whiles.iter().any(|at| *at > scope && !read.whiles.contains(at)) {
-            return None;
+            return false;
         }
-        for condition in write.conditions.iter().filter(|condition| !read.conditions.contains(condition)) {
-            let is_outside = self.order.get(condition.0).is_some_and(|at| *at <= scope);
-            let is_same = |dim: Dim| self.is_the_same(&dim, buffer, scope);
-            if !is_outside && !self.dim(condition.0).is_some_and(is_same) {
-                return None;
+        let is_same = |dim: &Dim| self.is_the_same(dim, buffer, scope);
+        // A condition in a shared loop may not have held in earlier iterations.
+        let mut other =
+            self.own_loops(write, scope).filter(|at| iterations.is_other(self.loops[*at].sym, read.loops.contains(at)));
+        let from = other.next().map_or(usize::MAX, |at| self.loops[at].header);
+        // Variables that decide whether the write executes.
+        let (mut certain, mut deciding) = (true, Vec::new());
+        for condition in &write.conditions {
+            let at = self.order.get(condition.0).copied().unwrap_or(usize::MAX);
+            if at > scope && (at > from || !read.conditions.contains(condition)) {
+                let Some(dim) = self.dim(condition.0) else { return false };
+                // The facts at the read do not hold in other iterations, but they say nothing about first values.
+                let holds = iterations.are_first()
+                    && self.is_plain(&dim)
+                    && analyzer.can_prove(&signed(&iterations.at(&dim), condition.1));
+                if !holds && !is_same(&dim) {
+                    return false;
+                }
+                certain &= holds;
+                dim.vars(&mut |sym| deciding.extend(Some(sym).filter(|_| !holds)));
             }
         }
+        for at in self.own_loops(write, scope).filter(|at| !read.loops.contains(at)) {
+            let Some((min, last)) = &self.loops[at].ends else { return false };
+            if !is_same(min) || !is_same(last) {
+                return false;
+            }
+            let runs = analyzer.can_prove_greater_equal(&iterations.at(last), &iterations.at(min));
+            certain &= runs;
+            deciding.extend(Some(self.loops[at].sym).filter(|_| !runs));
+        }
+        if iterations.are_first() && !write.ranges.iter().flatten().all(|(a, b)| self.is_plain(a) && self.is_plain(b)) {
+            return false;
+        }
+        let is_fixed = |dim: &Dim| {
+            let mut decides = false;
+            dim.vars(&mut |sym| decides |= deciding.contains(&sym));
+            !decides || is_same(dim)
+        };
+        let are_fixed = || write.ranges.iter().flatten().all(|(first, last)| is_fixed(first) && is_fixed(last));
+        certain
+            || !iterations.are_first()
+                && are_fixed()
+                && writes.iter().all(|other| self.writes_less(other, write, scope))
+    }
+
+    /// Returns true if an expression contains no load or other value that depends on loops without naming them.
+    fn is_plain(&self, dim: &Dim) -> bool {
+        let mut plain = true;
+        dim.vars(&mut |sym| plain &= !value_of_atom(self.body, sym).is_some_and(Value::is_nested));
+        plain
+    }
+
+    /// Returns the loops around an access that are in a scope.
+    fn own_loops<'t>(&'t self, touch: &'t Touch<'b>, scope: usize) -> impl Iterator<Item = usize> + 't {
+        touch.loops.iter().copied().filter(move |at| self.loops[*at].header > scope)
+    }
+
+    /// Returns true if a write executes only for elements for which another write executes: it has the same indices, the
+    /// same loops and the same conditions, and possibly more loops and conditions.
+    fn writes_less(&self, less: &Touch<'b>, more: &Touch<'b>, scope: usize) -> bool {
+        let [of_less, of_more] = [less, more].map(|touch| self.index_loops(touch, scope));
+        if of_less.len() != of_more.len() {
+            return false;
+        }
+        let names: HashMap<Sym, Dim> = of_less
+            .iter()
+            .zip(&of_more)
+            .map(|(from, to)| (self.loops[*from].sym, Dim::Var(self.loops[*to].sym)))
+            .collect();
+        let renamed = |dim: &Dim| substitute(dim, &|sym| names.get(&sym).cloned());
+        let ends = |at: &usize| self.loops[*at].ends.as_ref();
+        let both = |(first, last): &(Dim, Dim)| (renamed(first), renamed(last));
+        let same_ends = |a: &usize, b: &usize| ends(a).map(both).as_ref() == ends(b);
+        let has_loop = |at: usize| less.loops.iter().any(|own| *own == at || same_ends(own, &at));
+        let said = |(cond, negated): &(Value<'b>, bool)| self.dim(*cond).map(|dim| (dim, *negated));
+        let has_condition = |of: &(Value<'b>, bool)| {
+            let same = |(dim, negated): (Dim, bool)| said(of) == Some((renamed(&dim), negated));
+            less.conditions.iter().any(|own| own == of || said(own).is_some_and(same))
+        };
+        let same_ranges = less.ranges.iter().map(|range| range.as_ref().map(both)).eq(more.ranges.iter().cloned());
+        same_ranges
+            && of_less.iter().zip(&of_more).all(|(a, b)| same_ends(a, b))
+            && self.own_loops(more, scope).all(has_loop)
+            && more.conditions.iter().all(has_condition)
+    }
+
+    /// Returns the loops in a scope whose variables are in the indices of an access, in the order of the indices.
+    fn index_loops(&self, touch: &Touch<'b>, scope: usize) -> Vec<usize> {
+        let mut found = Vec::new();
+        for (first, _) in touch.ranges.iter().flatten() {
+            first.vars(&mut |sym| {
+                let at = self.own_loops(touch, scope).find(|at| self.loops[*at].sym == sym);
+                found.extend(at.filter(|at| !found.contains(at)));
+            });
+        }
+        found
+    }
+
+    /// Returns the elements that a write has covered when a later read executes in the same execution of a scope;
+    /// `None` if they are unknown, or are no box.
+    fn reached(
+        &self,
+        (write, read): (&Touch<'b>, &Touch<'b>),
+        iterations: &Iterations,
+        scope: usize,
+        analyzer: &mut Analyzer,
+    ) -> Option<Region> {
         let (mut running, mut renamed) = (Ends::new(), HashMap::new());
-        for at in write.loops.iter().filter(|at| self.loops[**at].header > scope) {
-            let Loop { sym, ends, .. } = &self.loops[*at];
+        for at in self.own_loops(write, scope) {
+            let Loop { sym, ends, .. } = &self.loops[at];
             let (min, last) = ends.clone()?;
-            if read.loops.contains(at) {
-                // Covers the iterations up to the iteration of the read.
+            // Earlier iterations may have had other ranges.
+            for end in [&min, &last] {
+                let mut varies = false;
+                end.vars(&mut |sym| varies |= renamed.contains_key(&sym));
+                if varies {
+                    return None;
+                }
+            }
+            if !read.loops.contains(&at) {
+                running.insert(*sym, (iterations.at(&min), iterations.at(&last)));
+            } else if matches!(iterations, Iterations::All) {
                 let before = unused_symbol(renamed.len() as u16, sym.dtype);
                 running.insert(before, (min, Dim::Var(*sym)));
                 renamed.insert(*sym, Dim::Var(before));
-            } else if self.is_the_same(&min, buffer, scope) && self.is_the_same(&last, buffer, scope) {
-                running.insert(*sym, (min, last));
-            } else {
-                return None;
             }
         }
+        let renamed = |dim: &Dim| iterations.at(&substitute(dim, &|sym| renamed.get(&sym).cloned()));
+        let ranges: Vec<(Dim, Dim)> = write.ranges.iter().flatten().map(|(a, b)| (renamed(a), renamed(b))).collect();
+        let n_values = |(min, last): &(Dim, Dim)| add(sub(last.clone(), min.clone()), Dim::int(1, min.dtype()));
+        let loops = running.iter().map(|(sym, ends)| (*sym, (ends.0.clone(), n_values(ends)))).collect();
+        let starts: Vec<_> =
+            ranges.iter().map(|range| (range.0.clone(), analyzer.const_bounds(&n_values(range)).min)).collect();
+        if ranges.len() < write.ranges.len() || !fills_a_box(&starts, &loops) {
+            return None;
+        }
         let mut reached = Reached::new(analyzer, running, std::iter::empty());
-        let ranges = write.ranges.iter().map(|range| {
-            let (first, last) = range.as_ref()?;
-            let renamed = |dim: &Dim| substitute(dim, &|sym| renamed.get(&sym).cloned());
-            Some((reached.ends(&renamed(first)).0?, reached.ends(&renamed(last)).1?))
-        });
-        ranges.collect()
+        ranges.iter().map(|(first, last)| Some((reached.ends(first).0?, reached.ends(last).1?))).collect()
     }
 
     /// Returns true if an expression has the same values in each execution of a scope: it depends only on variables
@@ -303,6 +456,30 @@ fn said_by_blocks(body: &Body) -> ValueSet<'_> {
         });
     }
     said
+}
+
+/// Returns a condition or its negation.
+fn signed(cond: &Dim, negated: bool) -> Dim {
+    match negated {
+        true => Dim::Expr(DimExpr::Unary(PrimOp::Not, DType::BOOL, cond.clone()).into()),
+        false => cond.clone(),
+    }
+}
+
+/// Returns the union of two regions if it is a box, because they touch in one dimension and are equal in all others.
+fn joined(analyzer: &mut Analyzer, a: &Region, b: &Region) -> Option<Region> {
+    let mut differing = a.iter().zip(b).enumerate().filter(|(_, (a, b))| a != b);
+    let Some((at, ((a_min, a_max), (b_min, b_max)))) = differing.next() else { return Some(a.clone()) };
+    let after = |max: &Dim| add(max.clone(), Dim::int(1, max.dtype()));
+    let touch = analyzer.can_prove_greater_equal(&after(a_max), b_min)
+        && analyzer.can_prove_greater_equal(&after(b_max), a_min);
+    if !touch || differing.next().is_some() {
+        return None;
+    }
+    let mut reached = Reached::new(analyzer, Ends::new(), std::iter::empty());
+    let mut out = a.clone();
+    out[at] = (reached.least(a_min.clone(), b_min.clone()), reached.greatest(a_max.clone(), b_max.clone()));
+    Some(out)
 }
 
 /// Returns true if ranges provably contain other ranges.
