@@ -425,8 +425,14 @@ impl<'a> Emitter<'a> {
         }
         let rank = x.rank()?;
         let dims: Vec<Dim> = (0..rank).map(|_| self.fresh(hint)).collect();
-        let ty = Type::tensor(dims, x.dtype());
-        T::of(self.b.match_cast(self.v(&x)?, &ty), &ty)
+        self.shaped(&x, dims)
+    }
+
+    /// Gives a tensor of unknown shape a shape. New symbolic dimensions get their sizes from the tensor; others are
+    /// checked when the function is executed.
+    pub fn shaped(&self, x: &T, shape: Vec<Dim>) -> Res<T> {
+        let ty = Type::tensor(shape, x.dtype());
+        T::of(self.b.match_cast(self.v(x)?, &ty), &ty)
     }
 
     /// Converts integers to dimensions. Unknown integers become new symbolic dimensions.

@@ -253,6 +253,27 @@ fn is_true(said: &str) -> bool {
     words.iter().rev().skip(3).take(2).all(|word| *word == "1")
 }
 
+/// The exporters write `x[x != 0]` as these nodes.
+#[test]
+fn positions_that_depend_on_data_index_all_axes() {
+    let gathered = compared(
+        &[
+            node("NonZero", &["x"], "found", &[]),
+            node("Transpose", &["found"], "at", &[]),
+            node("GatherND", &["x", "at"], "got", &[]),
+            floats("x", &[2, 3], &[0.0, 3.0, 0.0, 4.0, 0.0, 5.0]),
+        ],
+        &[3],
+        &[3.0, 4.0, 5.0],
+        1e-6,
+    );
+    let case = case("onnx_model_positions").file("positions.onnx", gathered);
+    for passes in ["", "relax.LegalizeOps"] {
+        let said = case.fine(&["exec", "positions.onnx", "--passes", passes]);
+        assert!(is_true(&said), "{passes}: {said}");
+    }
+}
+
 /// Samples outside of an image have the values that onnxruntime computes.
 #[test]
 fn cubic_samples_outside_of_an_image() {

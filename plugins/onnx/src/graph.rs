@@ -332,6 +332,10 @@ impl<'a> Cx<'a> {
 
     /// Reads a graph in its own scope.
     pub(crate) fn graph(&mut self, graph: &'a proto::Graph, inputs: Vec<(String, Item)>) -> Res<Vec<Item>> {
+        let mut names = HashSet::new();
+        if let Some((twice, _)) = inputs.iter().find(|(name, _)| !names.insert(name.as_str())) {
+            return Err(format!("two inputs have the name `{twice}`; {UNIQUE}"));
+        }
         let scope = Scope { names: inputs.into_iter().collect(), closed: false, absent: Vec::new() };
         let outputs = graph.output.iter().map(|output| &output.name);
         self.within(scope, |cx| cx.content(graph), outputs)

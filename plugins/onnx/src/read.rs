@@ -92,6 +92,7 @@ fn main<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Res<()> 
     let (b, flows) = (cx.b, cx.scopes.dataflow);
     let build = |_: &FunctionBuilder<'_, '_>| -> Res<Vec<V>> {
         let results = cx.model(graph, inputs)?;
+        graph.output.iter().zip(&results).try_for_each(|(output, result)| has_declared_type(output, result))?;
         results.iter().map(|result| cx.result(result)).collect()
     };
     let results = if flows { b.dataflow(build)? } else { build(b)? };
@@ -106,6 +107,20 @@ fn main<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Res<()> 
             Ok(())
         }
     }
+}
+
+/// Checks that a result has the data type that the model declares for it.
+fn has_declared_type(output: &proto::ValueInfo, result: &Item) -> Res<()> {
+    let (Some(declared), Item::Tensor(computed)) = (tensor_type(output), result) else { return Ok(()) };
+    let (Ok(declared), computed) = (tensors::dtype_of(declared.elem_type), computed.dtype()) else { return Ok(()) };
+    // Narrow numbers are computed in a wider type.
+    if declared == computed || narrow::storage(declared).is_some() {
+        return Ok(());
+    }
+    Err(format!(
+        "output `{}` is declared as {declared}, but the model computes {computed}; correct the declaration, or add a Cast",
+        output.name
+    ))
 }
 
 /// The options about inputs.

@@ -39,7 +39,8 @@ pub(super) const ROWS: &[Row] = &[
         // A scalar counts as one element.
         let x = if x.rank() == Ok(0) { cx.reshape(&x, vec![Dim::Int(1)])? } else { x };
         let found = cx.un("nonzero", &x)?;
-        cx.named_dims(found, "found")
+        let shape = vec![Dim::Int(x.rank()? as i64), cx.fresh("found")];
+        cx.shaped(&found, shape)
     }),
     one("Compress", 9, compress),
     all("Unique", 11, unique),

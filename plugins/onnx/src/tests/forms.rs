@@ -13,12 +13,24 @@ fn said(change: impl Fn(&mut proto::Graph)) -> String {
 fn a_name_that_two_values_have_is_refused() {
     let twice = said(|graph| graph.initializer.push(ints("zero", &[1])));
     assert!(twice.contains("two initializers have the name `zero`"), "{twice}");
+    let twice = said(|graph| graph.input.push(graph.input[0].clone()));
+    assert!(twice.contains("two inputs have the name `x`; value names must be unique"), "{twice}");
     for (what, name) in [("an input", "x"), ("an initializer", "zero"), ("another result", "flat")] {
         let twice = said(|graph| graph.node[4].output[0] = name.to_string());
         let wanted =
             format!("node `the Relu` (Relu, ai.onnx, version 17): its result `{name}` has the name of another");
         assert!(twice.contains(&wanted), "{what}: {twice}");
     }
+}
+
+#[test]
+fn a_result_of_another_type_than_declared_is_refused() {
+    let double = 11;
+    let declared = said(|graph| graph.output[0] = value(&graph.output[0].name, double, &[]));
+    assert!(
+        declared.contains("is declared as float64, but the model computes float32; correct the declaration"),
+        "{declared}"
+    );
 }
 
 /// Reads a model that adds `a`, two numbers of a type, to itself.
