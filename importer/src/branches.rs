@@ -6,22 +6,22 @@ use plugin_api::prelude::*;
 use std::cell::RefCell;
 use std::ops::DerefMut;
 
-/// Builds an `If` outside of a dataflow block, and returns its `n` results. `side` reads the branch that is taken if the
+/// Builds an `If` outside of a dataflow block, and returns its results. `side` reads the branch that is taken if the
 /// condition is true or false, and returns the results of this branch.
 pub fn either<'a, C: DerefMut<Target = Emitter<'a>>>(
     cx: &mut C,
     cond: &T,
-    n: usize,
     side: impl Fn(&mut C, bool) -> Res<Vec<T>>,
 ) -> Res<Vec<T>> {
     let cond = cx.v(&cx.reshape(cond, vec![])?)?;
-    let (b, mut failed) = (cx.b, None);
+    let (b, mut failed, mut counts) = (cx.b, None, Vec::new());
     cx.branches += 1;
-    let cell = RefCell::new((&mut *cx, &mut failed));
+    let cell = RefCell::new((&mut *cx, &mut failed, &mut counts));
     let build = |holds: bool| {
         let mut state = cell.borrow_mut();
-        let (cx, failed) = &mut *state;
-        packed(&mut **cx, n, &side, holds).unwrap_or_else(|why| {
+        let (cx, failed, counts) = &mut *state;
+        let results = side(&mut **cx, holds).inspect(|results| counts.push(results.len()));
+        results.and_then(|results| packed(cx, &results)).unwrap_or_else(|why| {
             failed.get_or_insert(why);
             cx.b.tuple(&[])
         })
@@ -31,24 +31,16 @@ pub fn either<'a, C: DerefMut<Target = Emitter<'a>>>(
     if let Some(why) = failed {
         return Err(why);
     }
-    match (b.error(), n) {
+    match (b.error(), counts.as_slice()) {
         (Some(error), _) => Err(error.message),
-        (None, 1) => Ok(vec![T::of_v(cx, both)?]),
-        (None, n) => cx.parts(both, n),
+        (None, [1, 1]) => Ok(vec![T::of_v(cx, both)?]),
+        (None, [n, m]) if n == m => cx.parts(both, *n),
+        (None, counts) => Err(format!("its branches have different numbers of results: {counts:?}")),
     }
 }
 
 /// Returns the results of a branch as one value, which is a tuple unless there is exactly one result.
-fn packed<'a, C: DerefMut<Target = Emitter<'a>>>(
-    cx: &mut C,
-    n: usize,
-    side: &impl Fn(&mut C, bool) -> Res<Vec<T>>,
-    holds: bool,
-) -> Res<V> {
-    let results = side(cx, holds)?;
-    if results.len() != n {
-        return Err(format!("one of its branches has {} results; expected {n}", results.len()));
-    }
+fn packed(cx: &Emitter<'_>, results: &[T]) -> Res<V> {
     let values: Vec<V> = results.iter().map(|result| cx.v(result)).collect::<Res<_>>()?;
     match values.as_slice() {
         [one] => Ok(*one),

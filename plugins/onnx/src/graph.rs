@@ -6,7 +6,7 @@ use crate::ops::{self, Narrow, Row, Run};
 use crate::proto;
 use crate::rounds::Functions;
 use crate::tensors::{self, Files};
-use crate::value::{Item, Res, T};
+use crate::value::{Item, Res, T, TEXT};
 use crate::{Options, fold};
 use plugin_api::names::identifier;
 use plugin_api::prelude::*;
@@ -370,8 +370,11 @@ impl<'a> Cx<'a> {
         self.check_names(&graph.initializer, &graph.node)?;
         let given = self.scopes.scopes.last().map(|scope| &scope.names);
         let missing = |tensor: &&proto::Tensor| !given.is_some_and(|given| given.contains_key(&tensor.name));
-        let constants = tensors::read_all(graph.initializer.iter().filter(missing), self.scopes.files)?;
-        for (tensor, constant) in constants {
+        let (texts, others): (Vec<&proto::Tensor>, Vec<_>) =
+            graph.initializer.iter().filter(missing).partition(|tensor| tensors::is_text(tensor));
+        texts.into_iter().for_each(|tensor| self.scopes.set(&tensor.name, Item::Text));
+        for (tensor, constant) in tensors::read_all(others.into_iter(), self.scopes.files)? {
+            self.check_outer(&tensor.name, &constant)?;
             self.scopes.set(&tensor.name, constant.into());
         }
         if let Some(sparse) = graph.sparse_initializer.first() {
@@ -381,6 +384,19 @@ impl<'a> Cx<'a> {
         match in_order(&graph.node) {
             None => graph.node.iter().try_for_each(|node| self.node(node)),
             Some(order) => order.into_iter().try_for_each(|at| self.node(&graph.node[at])),
+        }
+    }
+
+    /// Refuses an initializer that has the name of a different value outside of its graph, because runtimes differ in which
+    /// of them they use.
+    fn check_outer(&self, name: &str, own: &T) -> Res<()> {
+        let content = |x: &T| x.0.data.as_ref().map(Tensor::hash128);
+        let is_same =
+            |outer: &T| (outer.dtype(), outer.shape()) == (own.dtype(), own.shape()) && content(outer) == content(own);
+        match self.scopes.find(name) {
+            None => Ok(()),
+            Some(Item::Tensor(outer)) if is_same(&outer) => Ok(()),
+            Some(_) => Err(format!("initializer `{name}` has the name of a value outside of its graph; {UNIQUE}")),
         }
     }
 
@@ -449,7 +465,10 @@ impl<'a> Cx<'a> {
     }
 
     fn operator(&mut self, node: &Node<'a>, of: &str, version: Option<i64>) -> Res<Vec<Item>> {
-        let version = version.ok_or_else(|| format!("the model does not import the operator domain `{of}`"))?;
+        let version = version.ok_or_else(|| {
+            let domain = if of.is_empty() { "ai.onnx" } else { of };
+            format!("the model does not import the operator domain `{domain}`; add it to `opset_import`")
+        })?;
         let Some(row) = ops::find(of, node.op(), version) else {
             return match self.scopes.options.allow_unknown {
                 true => self.unknown(node, of),
@@ -588,6 +607,7 @@ impl<'a> Cx<'a> {
                 return Ok(if self.scopes.dataflow { self.b.emit_output(tuple) } else { tuple });
             }
             Item::Nothing => return Err("a result is an empty optional".to_string()),
+            Item::Text => return Err(format!("a result is a string tensor; {TEXT}")),
         };
         if !self.scopes.dataflow || self.scopes.emitted.contains(&v) {
             return Ok(v);

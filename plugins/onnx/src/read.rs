@@ -236,7 +236,8 @@ fn parameters<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, given: &Given) -> Re
 /// Creates parameters for the weights, and adds them to the inputs. Returns their values.
 fn weights<'a>(cx: &mut Cx<'a>, graph: &'a proto::Graph, inputs: &mut Vec<(String, Item)>) -> Res<Vec<Attr>> {
     let (scales, mut values) = (only_scales(graph), Vec::new());
-    for (tensor, constant) in tensors::read_all(graph.initializer.iter(), cx.scopes.files)? {
+    let stored = graph.initializer.iter().filter(|tensor| !tensors::is_text(tensor));
+    for (tensor, constant) in tensors::read_all(stored, cx.scopes.files)? {
         let ty = Type::tensor(constant.dims()?, constant.dtype());
         let name = cx.names.fresh(&identifier(&tensor.name));
         let param = T::of(cx.b.param(&name, ty.clone()), &ty)?;

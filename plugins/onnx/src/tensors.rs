@@ -4,11 +4,19 @@
 use crate::known::{Elem, Known, MOST, count};
 use crate::narrow;
 use crate::proto;
-use crate::value::{Res, T};
+use crate::value::{Res, T, TEXT};
 use plugin_api::prelude::*;
 use prost::bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+
+/// ONNX's number of the type of strings.
+const STRING: i32 = 8;
+
+/// Returns true if a tensor contains strings.
+pub(crate) fn is_text(tensor: &proto::Tensor) -> bool {
+    tensor.data_type == STRING
+}
 
 /// Returns the data type whose ONNX number is `code`.
 pub(crate) fn dtype_of(code: i32) -> Res<DType> {
@@ -36,7 +44,7 @@ pub(crate) fn dtype_of(code: i32) -> Res<DType> {
         24 => DType::new(14, 8, 1),
         25 => DType::new(1, 2, 1),
         26 => DType::new(0, 2, 1),
-        8 => return Err("string tensors are not supported; process strings outside the model".to_string()),
+        STRING => return Err(TEXT.to_string()),
         14 | 15 => {
             return Err("complex tensors are not supported; use real tensors with an axis of length 2".to_string());
         }

@@ -11,7 +11,12 @@ pub(crate) enum Item {
     Sequence(Rc<Vec<Item>>),
     /// An empty optional value.
     Nothing,
+    /// A string tensor, which only nodes that are not needed may use.
+    Text,
 }
+
+/// The error about a string tensor.
+pub(crate) const TEXT: &str = "string tensors are not supported; process strings outside the model";
 
 impl From<T> for Item {
     fn from(tensor: T) -> Item {
@@ -25,6 +30,7 @@ impl Item {
             Item::Tensor(tensor) => Ok(tensor.clone()),
             Item::Sequence(_) => Err("expected a tensor, found a sequence".to_string()),
             Item::Nothing => Err("expected a tensor, found an empty optional".to_string()),
+            Item::Text => Err(TEXT.to_string()),
         }
     }
 }

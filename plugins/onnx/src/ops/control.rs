@@ -8,6 +8,7 @@ use crate::rounds::{self, Rest};
 use crate::value::{Item, Res, T, axis_of};
 use importer::branches::either;
 use plugin_api::prelude::*;
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Maximum trip count of a loop.
@@ -123,12 +124,35 @@ fn branch<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
         cx.scopes.needs_branches = true;
         return Err("its condition is not a constant".to_string());
     }
+    let first = RefCell::new(None);
     let side = |cx: &mut Cx<'a>, holds: bool| {
-        let results = cx.graph(if holds { then } else { otherwise }, Vec::new())?;
-        results.iter().map(wide).collect::<Res<Vec<T>>>()
+        let mut results = cx.graph(if holds { then } else { otherwise }, Vec::new())?;
+        results.truncate(n.n_outputs());
+        let (lengths, tensors): (Vec<Option<usize>>, Vec<Vec<T>>) =
+            results.iter().map(|item| flat(item, n)).collect::<Res<Vec<_>>>()?.into_iter().unzip();
+        match first.borrow_mut().get_or_insert_with(|| lengths.clone()) {
+            same if *same == lengths => Ok(tensors.concat()),
+            _ => Err(n.must_be_known(0)),
+        }
     };
-    let results = either(cx, &cond, n.n_outputs(), side)?;
-    Ok(results.into_iter().map(Item::from).collect())
+    let mut tensors = either(cx, &cond, side)?.into_iter().map(Item::from);
+    let lengths = first.take().unwrap_or_default();
+    Ok(lengths
+        .into_iter()
+        .filter_map(|length| match length {
+            None => tensors.next(),
+            Some(length) => Some(Item::Sequence(Rc::new(tensors.by_ref().take(length).collect()))),
+        })
+        .collect())
+}
+
+/// Returns the tensors in a result of a branch, and the length of the result if it is a sequence.
+fn flat(item: &Item, n: &Node<'_>) -> Res<(Option<usize>, Vec<T>)> {
+    match item {
+        Item::Sequence(items) => Ok((Some(items.len()), items.iter().map(wide).collect::<Res<_>>()?)),
+        Item::Nothing => Err(n.must_be_known(0)),
+        other => Ok((None, vec![wide(other)?])),
+    }
 }
 
 /// Returns a result of a branch as a tensor. The results of `If` have the types of Relax, which lacks narrow types.
@@ -165,7 +189,10 @@ fn repeat<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
         }
         if goes.is_none() || (limit.is_some() && most.is_none()) {
             let carried = carried.iter().map(Item::tensor).collect::<Res<Vec<T>>>().map_err(|why| {
-                format!("{why}; a loop whose number of iterations depends on data carries only tensors")
+                format!(
+                    "{why}; a loop whose number of iterations depends on data carries only tensors: specify this number if \
+                     it is a model input, as in `values=[\"n=4\"]`"
+                )
             })?;
             let rest = Rest { body, round, most: limit, cond, carried, scans, scanned: Vec::new() };
             let (carried, stacks) = rounds::read(cx, rest)?;

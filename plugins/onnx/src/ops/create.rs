@@ -1,15 +1,18 @@
 //! Operators that create tensors.
 
-use super::{Row, one};
+use super::{Row, all, one};
 use crate::cx::Cx;
 use crate::known::{Elem, Known};
 use crate::node::Node;
 use crate::tensors;
-use crate::value::{Res, T};
+use crate::value::{Item, Res, T};
 use plugin_api::prelude::*;
 
 pub(super) const ROWS: &[Row] = &[
-    one("Constant", 7, constant),
+    all("Constant", 7, |cx, n| match text(n)? {
+        true => Ok(vec![Item::Text]),
+        false => Ok(vec![constant(cx, n)?.into()]),
+    }),
     one("ConstantOfShape", 9, |cx, n| {
         let value = match n.tensor("value")? {
             Some(tensor) => tensors::read(tensor, cx.scopes.files)?,
@@ -42,6 +45,13 @@ pub(super) const ROWS: &[Row] = &[
     one("BlackmanWindow", 17, |cx, n| window(cx, n, &[0.42, 0.5, 0.08])),
 ];
 
+/// Returns true if a constant contains strings.
+fn text(n: &Node<'_>) -> Res<bool> {
+    n.ignore(&["value_string", "value_strings"]);
+    let is_text = n.tensor("value")?.is_some_and(tensors::is_text);
+    Ok(is_text || n.has("value_string") || n.has("value_strings"))
+}
+
 fn constant<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     if let Some(tensor) = n.tensor("value")? {
         return tensors::read(tensor, cx.scopes.files);
@@ -61,11 +71,6 @@ fn constant<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     if let Some(values) = n.floats("value_floats")? {
         let array = Array::new(&[values.len() as i64], values).and_then(|array| array.cast(DType::F32));
         return cx.array(&array.map_err(|error| error.to_string())?);
-    }
-    for kind in ["value_string", "value_strings"] {
-        if n.has(kind) {
-            return Err("string tensors are not supported; process strings outside the model".to_string());
-        }
     }
     Err("its value is missing or sparse; store it as a dense tensor".to_string())
 }

@@ -11,6 +11,7 @@ use prost::Message;
 use prost::bytes::Bytes;
 use proto::{Attribute, AttributeType, Dimension, Extent, TypeValue};
 
+mod branches;
 mod forms;
 mod hostile;
 

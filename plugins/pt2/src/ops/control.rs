@@ -101,7 +101,7 @@ fn cond<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
         cx.symbols = symbols;
         tensors
     };
-    let tensors = either(cx, &holds, is_number.len(), side)?;
+    let tensors = either(cx, &holds, side)?;
     let item = |(x, is_number): (T, bool)| match is_number {
         false => Ok(Item::Tensor(x)),
         true => Ok(Item::Number(Elem::Int(cx.dims_of(&x, "cond")?.remove(0)))),
