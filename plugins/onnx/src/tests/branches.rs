@@ -94,14 +94,17 @@ fn branches_with_narrow_results_are_refused() {
 #[test]
 fn an_initializer_with_the_name_of_a_different_outer_value_is_refused() {
     let side = |first: i64| {
-        let mut side = graph(vec![node("Identity", &["w"], "p")], &["p"]);
+        let mut side = graph(vec![node("Identity", &["w"], "p")], &[]);
+        side.output = vec![value("p", 7, &[])];
         side.initializer = vec![ints("w", &[first, 2])];
         side
     };
     let of = |first: i64| {
-        let other = graph(vec![node("Identity", &["w"], "q")], &["q"]);
+        let mut other = graph(vec![node("Identity", &["w"], "q")], &[]);
+        other.output = vec![value("q", 7, &[])];
         let mut model = branching(side(first), other, vec![node("Neg", &["z"], "y")], "y");
-        model.graph.as_mut().expect("a graph").initializer = vec![ints("w", &[1, 2])];
+        let graph = model.graph.as_mut().expect("a graph");
+        (graph.initializer, graph.output) = (vec![ints("w", &[1, 2])], vec![value("y", 7, &[])]);
         model
     };
     read(&of(1));
