@@ -306,6 +306,18 @@ impl Schedule {
         Ok(self.tree.as_loop(id).map_or(loop_kind::SERIAL, |of| of.kind.as_str()))
     }
 
+    /// Returns true if a parallel loop is around the loop or inside it, also in an enclosing or nested block. TVM does
+    /// not compile parallel loops inside parallel loops.
+    ///
+    /// # Errors
+    /// If the loop does not exist.
+    pub fn meets_parallel_loop(&self, of: LoopRef) -> Result<bool, PassError> {
+        let id = self.loop_id("meets_parallel_loop", of)?;
+        let is_parallel = |at: Id| self.tree.as_loop(at).is_some_and(|of| of.kind == loop_kind::PARALLEL);
+        let mut others = self.tree.around(id).chain(self.tree.subtree(id)).filter(|at| *at != id);
+        Ok(others.any(is_parallel))
+    }
+
     /// Returns the common kind of all block iterators that the loop binds.
     ///
     /// # Errors

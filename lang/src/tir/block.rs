@@ -50,11 +50,6 @@ impl<'t, 'b> Tir<'t, 'b> {
         PrimExpr { tir: self, v: self.scalar(spec, &[min, extent, value], dtype, name), dtype }
     }
 
-    /// Declares that the innermost block has only the declared reads and writes.
-    pub fn accesses_are_said(&self) {
-        self.in_block("the accesses of a block", |open| (open.reads, open.writes) = (true, true));
-    }
-
     /// Declares that the innermost block reads a region of a buffer, given by start and extent in each dimension.
     pub fn reads<'a, 'c, A: Into<ExprArg<'a>>, E: Into<ExprArg<'c>>>(
         &self,

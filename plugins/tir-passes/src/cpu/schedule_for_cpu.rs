@@ -262,6 +262,9 @@ pub(super) fn in_threads(schedule: &mut Schedule, loops: &[LoopRef]) {
         let taken = taken.to_vec();
         move |trial: &mut Schedule| {
             let of = if taken.len() > 1 { trial.fuse(&taken)? } else { taken[0] };
+            if trial.meets_parallel_loop(of)? {
+                bail!("its loops are inside a parallel loop, or around one");
+            }
             trial.parallel(of)
         }
     };
