@@ -4,6 +4,7 @@ use crate::files::mapped::{Bytes, map};
 use crate::files::{START, from_start, open_input, read_start, read_stream, read_text};
 use crate::report::error::Error;
 use passhost_lang::metadata::OptionValue;
+use passhost_lang::names::syntax::TVMSCRIPT_EXTENSION;
 use registry::registry::formats::asked;
 use registry::{Direction, PlanError, Stage};
 use script::ReadOptions;
@@ -57,7 +58,12 @@ impl Input {
             if found.is_file() && found.len() > 0 {
                 return Ok(Contents::File(from_start(path), Arc::new(file)));
             }
-            read_stream(file, format.is_some()).map(|bytes| Contents::Bytes(bytes.into()))
+            let bytes = read_stream(file, format.is_some())?;
+            let is_text = path.extension().is_none_or(|extension| extension == TVMSCRIPT_EXTENSION);
+            if bytes.is_empty() && !is_text {
+                return Err(io::Error::other("the file is empty; check that it was written or downloaded completely"));
+            }
+            Ok(Contents::Bytes(bytes.into()))
         });
         match opened {
             Ok(contents) => Input::of(origin, contents).in_format(format),
