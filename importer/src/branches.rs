@@ -6,8 +6,8 @@ use plugin_api::prelude::*;
 use std::cell::RefCell;
 use std::ops::DerefMut;
 
-/// Builds an `If` outside of a dataflow block, and returns its results. `side` reads the branch that is taken if the
-/// condition is true or false, and returns the results of this branch.
+/// Builds an `If` outside of a dataflow block, and returns its results. `side(true)` reads the branch for a true
+/// condition, `side(false)` the other one; each returns the results of its branch.
 pub fn either<'a, C: DerefMut<Target = Emitter<'a>>>(
     cx: &mut C,
     cond: &T,

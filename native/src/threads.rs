@@ -2,8 +2,8 @@
 //! while, because waking a thread takes longer than many loops.
 //!
 //! The caller never waits for a thread that has not begun: it executes all parts that no other thread has taken, closes
-//! the loop, and waits only for threads inside. If the system interrupts one of the threads inside, such as for another
-//! process, the caller executes its loops alone for a while ([`Restraint`]).
+//! the loop, and waits only for threads inside. If the system interrupts one of the threads inside, for example to run
+//! another process, the caller executes its loops alone for a while ([`Restraint`]).
 
 mod restraint;
 
@@ -78,7 +78,7 @@ impl Helpers {
 }
 
 /// A loop that other threads can join until its caller closes it. It outlives the call, because a thread that comes
-/// late still finds out that it is closed.
+/// late must still see that it is closed.
 struct Open {
     /// Number of threads inside, and `CLOSED` when no more threads can join.
     inside: AtomicUsize,
@@ -115,8 +115,8 @@ impl Open {
         }
     }
 
-    /// Lets no more threads join, and waits until all have left: first without giving up the processor, because waking
-    /// a thread takes long, but never for long, because the other thread may be waiting for this processor.
+    /// Closes the loop to other threads, and waits until all have left. It spins first, because waking a thread takes
+    /// long, and then gives up the processor, because the other thread may be waiting for it.
     fn close(&self) {
         let mut inside = self.inside.fetch_or(CLOSED, Ordering::AcqRel);
         let since = Instant::now();
@@ -144,9 +144,9 @@ impl Drop for Closing<'_> {
 const PARTS: usize = 8;
 /// Time for which threads poll for work after the last loop.
 const AWAKE: Duration = Duration::from_micros(500);
-/// Time for which the caller of a loop waits without giving up the processor.
+/// Time for which the caller of a loop spins.
 const SPIN: Duration = Duration::from_micros(20);
-/// Time for which the caller sleeps after it has waited for `AWAKE`.
+/// Duration of each sleep of a caller that has waited for `AWAKE`.
 const NAP: Duration = Duration::from_micros(50);
 
 thread_local! {
@@ -169,8 +169,8 @@ impl Default for Threads {
 }
 
 impl Threads {
-    /// Returns the number of threads for a loop that this thread starts, and its helpers. The system grants no more
-    /// than `most` others.
+    /// Returns the number of threads, including this one, for a loop that this thread starts, and its helpers. The system
+    /// grants at most `most` other threads.
     fn helpers(&self) -> (usize, Helpers) {
         if self.most == 0 || self.restraint.holds() {
             return (1, Helpers::Own);

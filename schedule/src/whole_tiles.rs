@@ -11,7 +11,7 @@ use passhost_lang::{PassError, pass_error};
 
 impl Schedule {
     /// Removes the condition that a split added to a block for the iterations of the inner loop `of`. In surplus
-    /// iterations, the block computes its last result again, and stores it in elements that its buffer gets in addition.
+    /// iterations, the block computes its last result again, and stores it in elements that are added to its buffer.
     /// The last tile is then computed without branches, like all others.
     ///
     /// ```
@@ -55,7 +55,7 @@ impl Schedule {
     }
 }
 
-/// An iterator whose loop was split into tiles that do not fit.
+/// An iterator whose loop was split into tiles that may exceed its extent.
 struct Tiled {
     /// The position of the iterator.
     iter: usize,
@@ -92,7 +92,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Finds the iterator that the condition on a loop is about.
+    /// Finds the iterator that the condition on a loop limits.
     fn tiled(&self, id: Id, at: Id) -> Result<Tiled, String> {
         let block = self.as_block(id).ok_or("expected a block")?;
         let of = self.as_loop(at).ok_or("expected a loop")?;
@@ -139,7 +139,7 @@ impl Tree {
     }
 
     /// Checks that the inputs of the last instance within the extent are complete in each iteration of the loops in its
-    /// tile. Lanes would all read the last element, which does not need a condition, but is slow.
+    /// tile. Also refuses lanes: those beyond the end would all read the last element, which is correct but slow.
     fn inputs_are_of_whole_tiles(&self, facts: &Facts, tiled: &Tiled, written: &[(Buf, usize)]) -> Result<(), String> {
         let block = self.as_block(facts.id).ok_or("expected a block")?;
         let var = block.iters[tiled.iter].var;

@@ -522,7 +522,8 @@ fn depth_is_refused_before_it_takes_the_stack() {
     thread.join().expect("it does not overflow");
 }
 
-/// Makes the changes of the seeds, and checks that what verifies reads back as the same. Returns the counts.
+/// Makes the changes of each seed, and checks that every module that verifies reads back as the same module. Returns
+/// the counts.
 fn forged_without_findings(mut forge: fuzz::Forge<'_>, seeds: impl IntoIterator<Item = u64>) -> fuzz::Counts {
     let (mut counts, mut found) = (fuzz::Counts::default(), Vec::new());
     for seed in seeds {

@@ -177,8 +177,8 @@ impl Engine {
         Ok(script::print(module, self)?)
     }
 
-    /// Prints a module for people. If its constants have 64 KiB or more, the text refers to their data, as TVM's
-    /// `script()` does, and cannot be read.
+    /// Prints a module for people. If its constants take 64 KiB or more in total, their data is omitted, as in TVM's
+    /// `script()`, and the text cannot be read.
     ///
     /// # Errors
     /// If a part of the module cannot be printed.

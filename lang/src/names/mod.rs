@@ -231,14 +231,14 @@ pub fn function_name(hint: &str) -> String {
     if is_function_name(&name) { name } else { name.chars().map(|c| if c.is_ascii() { c } else { '_' }).collect() }
 }
 
-/// Maximum length in characters of an identifier for a name of a model.
+/// Maximum length, in characters, of an identifier made from a name in a model.
 const LONGEST_IDENTIFIER: usize = 200;
 
-/// Converts a name of a model, such as `layer.0/weight:0`, to an identifier: other characters become `_`. A long name is
-/// cut, and ends in a hash of the whole name, so that names with the same beginning stay different.
+/// Converts a name in a model, such as `layer.0/weight:0`, to an identifier: other characters become `_`. A long name is
+/// cut, and a hash of the whole name is appended, so that names with the same beginning stay different.
 ///
-/// Readers name parameters with this function, and the host finds with it the parameter to which an array with the name
-/// of the model belongs.
+/// Readers use this function to name parameters, and the host uses it to find the parameter for an array that has a name
+/// from the model.
 pub fn identifier(name: &str) -> String {
     if is_function_name(name) && name.len() <= LONGEST_IDENTIFIER {
         return name.to_string();

@@ -143,7 +143,7 @@ impl<'m, 'b> Machine<'m, 'b> {
         self.program.root_ops.as_ref().is_some_and(|ops| !self.ops.iter().any(|leaf| wanted(leaf, ops)))
     }
 
-    /// Returns the operator of the program that a value calls.
+    /// Returns the operator that a value calls, as an index into the operators of the program.
     fn operator(&self, value: Value<'_>) -> Option<usize> {
         let leaf = value.as_call()?.callee().word() & !LEAF_BIT;
         let op = self.ops.get(leaf as usize).filter(|op| **op != NONE && value.operand(0).is_some_and(Value::is_leaf));

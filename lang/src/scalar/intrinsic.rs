@@ -222,16 +222,16 @@ impl Intrinsic {
     }
 }
 
-/// Names of the parameters of the products of fragments.
+/// Parameter names of the intrinsics that multiply fragments.
 const FRAGMENTS: &[&str] =
     &["fragment_d", "index_d", "fragment_a", "index_a", "fragment_b", "index_b", "fragment_c", "index_c"];
-/// Names of the parameters of the copies between a fragment and a buffer.
+/// Parameter names of the intrinsics that copy between a fragment and a buffer.
 const FRAGMENT_AND_BUFFER: &[&str] = &["fragment", "m", "n", "k", "index", "buffer_ptr", "stride", "layout"];
 
-/// Names of the parameters of the copies between a cooperative tensor and memory.
+/// Parameter names of the intrinsics that copy between a cooperative tensor and memory.
 const COOPERATIVE_COPY: &[&str] =
     &["d", "index", "ptr", "stride", "rows", "cols", "transpose_matrix", "mma_M", "mma_N", "mma_K", "operand_role"];
-/// Names of the first parameters of the calls whose result becomes an item of a list.
+/// First parameter names of the intrinsics that store the result of a call in a list.
 const ANY_LIST_CALL: &[&str] = &["list_handle", "index", "func_name"];
 
 /// The intrinsics, ordered by name.

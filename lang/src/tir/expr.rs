@@ -242,8 +242,11 @@ fn result_type(op: PrimOp, operands: DType) -> DType {
 
 /// The result of an operation with a known operand.
 pub(super) enum Folded {
+    /// The left operand.
     Left,
+    /// The right operand.
     Right,
+    /// A constant.
     Int(i64),
 }
 

@@ -252,8 +252,8 @@ impl Function<'_, '_> {
         all
     }
 
-    /// Loads the elements of the active lanes. In all tiles but the last, all lanes are active, and their elements are
-    /// loaded faster without a mask.
+    /// Loads the elements of the active lanes. In all tiles but the last, all lanes are active, and a load without a mask
+    /// is faster.
     fn gather_active(&mut self, at: &str, element: Scalar, (step, mask): (i64, &str)) -> String {
         let (lanes, base) = (self.lanes, types::in_memory(element));
         let [ty, truth] = [base, "i1"].map(|base| types::lanes(base, lanes));

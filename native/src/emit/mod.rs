@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(kept(&emitted(&tile("p % 8 * 16 + l < 55"), false)), 2);
     }
 
-    /// The end of a row need not be a number, and a store may be in all lanes.
+    /// The end of a row need not be constant, and a store may execute in all lanes.
     #[test]
     fn tiles_need_the_conditions_of_stores_where_they_are_loaded() {
         let kept_with = |condition: &str| {

@@ -381,7 +381,7 @@ impl Function<'_, '_> {
             Instr::Binary { op, a, b, .. } => self.binary_has_lanes(*op, [*a, *b]),
             Instr::Load { access, .. } => {
                 let fine = !self.is_checked(access) && !self.is_looked_for(access) && straight(&access.offset);
-                // An element for all lanes is loaded also where no lane is active.
+                // An element that all lanes share is loaded even if no lane is active.
                 let is_one = access.offset.factor(vector.var) == 0;
                 fine && (!masked || !is_one || access.is_always_inside || self.is_within(access))
             }

@@ -1,8 +1,8 @@
 //! Finds private memory that lanes can access without a mask.
 //!
 //! For example, a row of 28 elements has two tiles of 16 columns, and only 12 lanes of the second tile are active.
-//! Suppose that all loads from the tile's memory are under the conditions of its stores on their position. Inactive lanes
-//! then store only to elements that active lanes never load, so they may compute anything, and LLVM keeps the tile in
+//! Suppose that every load from the tile's memory is under the conditions on the position that its stores are under.
+//! Inactive lanes then store only to elements that active lanes never load, so they may compute anything, and LLVM keeps the tile in
 //! registers without a mask after each operation. Other conditions, such as on memory content, need their mask.
 
 use super::ranges::Ranges;
@@ -182,7 +182,7 @@ struct Tile<'p> {
     around: Vec<Reg>,
     /// The conditions of each store.
     stored: Vec<Conditions>,
-    /// The conditions of each load that are known. There may be others, which make the load rarer.
+    /// The known conditions of each load. Other conditions only make the load rarer.
     loaded: Vec<Conditions>,
 }
 
@@ -310,8 +310,7 @@ impl<'p> Tile<'p> {
         is_place.then_some((Some(dim), rest))
     }
 
-    /// Returns pairs of forms, the first of which is less than the second if a condition holds; `None` for each part of
-    /// the condition that is different.
+    /// Splits a condition into comparisons `a < b`, and returns `a` and `b` of each; `None` for a part of any other kind.
     fn bounds(&self, cond: Reg) -> Vec<Option<(Affine, Affine)>> {
         let written = |reg: &Reg| self.known.written_out(&Affine::from(*reg));
         match self.known.definitions.get(&cond).copied().flatten() {

@@ -19,7 +19,7 @@ pub(super) struct Restraint {
 
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_millis(256);
-/// An interruption is frequent if it happens within this time after the last period.
+/// Interruptions are frequent if the next one happens within this time after the last period.
 const SOON: Duration = Duration::from_millis(30);
 /// A part of a loop is suspiciously long if it takes this much longer than twice the shortest part.
 const PAUSE: Duration = Duration::from_micros(300);
@@ -68,7 +68,7 @@ pub(super) struct Lap {
 
 impl Lap {
     /// Ends a part, and begins the next one. Returns true if the system interrupted the thread during a part that
-    /// took much longer than the shortest one of the loop, which is in `shortest`, in microseconds.
+    /// took much longer than the shortest part of the loop. `shortest` contains the time of that part, in microseconds.
     pub(super) fn is_interrupted(&mut self, shortest: &AtomicU64) -> bool {
         let now = Instant::now();
         let Some(since) = self.since.replace(now) else { return false };

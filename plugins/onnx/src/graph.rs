@@ -88,7 +88,7 @@ impl Notes {
     }
 }
 
-/// The state that an outer function takes over after a function inside it was read.
+/// The state that an outer function takes over from an inner function that has been read.
 pub(crate) struct Spent {
     left: usize,
     placed: bool,

@@ -39,12 +39,12 @@ pub(crate) struct Rest<'a> {
     pub(crate) round: i64,
     /// The number of iterations, if it is limited.
     pub(crate) most: Option<T>,
-    /// The condition of the next iteration; `None` if the loop lacks one.
+    /// The condition of the next iteration; `None` if the loop has none.
     pub(crate) cond: Option<T>,
     pub(crate) carried: Vec<T>,
     /// The scanned results of earlier iterations, one list for each result.
     pub(crate) scans: Vec<Vec<T>>,
-    /// The scanned tensors, with their axes, and true for those that are scanned backward. Each iteration takes one part.
+    /// Each scanned tensor, its axis, and true if it is scanned backward. Each iteration takes one part of each tensor.
     pub(crate) scanned: Vec<(T, usize, bool)>,
 }
 

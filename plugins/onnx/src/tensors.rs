@@ -10,7 +10,7 @@ use prost::bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// ONNX's number of the type of strings.
+/// ONNX's number for the string type.
 const STRING: i32 = 8;
 
 /// Returns true if a tensor contains strings.

@@ -11,7 +11,7 @@ pub(crate) enum Item {
     Sequence(Rc<Vec<Item>>),
     /// An empty optional value.
     Nothing,
-    /// A string tensor, which only nodes that are not needed may use.
+    /// A string tensor. Only unneeded nodes may use it.
     Text,
 }
 

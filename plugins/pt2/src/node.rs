@@ -16,7 +16,7 @@ pub(crate) enum Val<'j> {
     None,
     Tensor(T),
     Tensors(Vec<Option<T>>),
-    /// Tensors and numbers, for a graph.
+    /// Tensors and numbers that become the inputs of a graph.
     Items(Vec<Item>),
     Number(Elem),
     Numbers(Vec<Elem>),

@@ -70,9 +70,9 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.image.grid_sample",
         documented!(
             "Samples of images or volumes at the positions in a grid.\n\n \
-             A position goes from -1 to 1 along each spatial axis; axis 1 of `grid` contains the coordinate along the last axis \
-             first. `method` is `nearest`, `bilinear` or `bicubic`; `padding_mode` is `zeros`, `border` or `reflection`. \
-             Unlike TVM, volumes have bicubic samples, too",
+             Positions range from -1 to 1 along each spatial axis. Axis 1 of `grid` contains the coordinates, beginning with the \
+             last axis. `method` is `nearest`, `bilinear` or `bicubic`; `padding_mode` is `zeros`, `border` or `reflection`. \
+             Unlike in TVM, volumes can be sampled bicubically, too",
             "batch and channels of `data`, and the spatial axes of `grid`",
             r#"data: R.Tensor((1, 3, 8, 8), "float32"), grid: R.Tensor((1, 2, 5, 6), "float32")"#,
             r#"R.image.grid_sample(data, grid, method="bilinear", padding_mode="border")"#,

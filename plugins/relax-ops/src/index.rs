@@ -115,8 +115,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         documented!(
             "The tensor with new elements at the given positions.\n\n \
              `indices` contains the index along each axis; negative indices count from the end. Indices are broadcast \
-             together, and `values` to them. If a position occurs repeatedly, its last value counts, or the sum of its \
-             values with `accumulate`",
+             together, and `values` to them. If a position occurs more than once, its last value is stored; with \
+             `accumulate`, all its values are added to the element",
             SAME,
             r#"data: R.Tensor((4, 5), "float32"), i: R.Tensor((3,), "int64"), j: R.Tensor((3,), "int64"), values: R.Tensor((3,), "float32")"#,
             "R.index_put(data, (i, j), values, accumulate=True)",
@@ -129,7 +129,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.reverse_sequence",
         documented!(
-            "The tensor, with the first elements along an axis in reverse order; their number is given for each index of the batch axis.",
+            "The tensor, with the first elements along an axis in reverse order; `seq_lengths` contains their number for each index of the batch axis.",
             SAME,
             r#"data: R.Tensor((4, 5), "float32"), lengths: R.Tensor((4,), "int64")"#,
             "R.reverse_sequence(data, lengths, seq_axis=1, batch_axis=0)",

@@ -460,7 +460,7 @@ fn concat(call: Call<'_>) -> Inferred {
             }
         }
     }
-    // Like TVM. Sums would double in length with each concatenation of a tensor with itself.
+    // As in TVM: a sum would double in length with each concatenation of a tensor with itself.
     if let [first, others @ ..] = &shapes[..]
         && !others.is_empty()
         && first[at].as_int().is_none()

@@ -59,7 +59,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.vision.roi_align",
         documented!(
             "The mean or the greatest of bilinear samples in each cell of a grid over a region.\n\n \
-             A row of `rois` contains an image and the corners `x1, y1, x2, y2`, which `spatial_scale` multiplies. \
+             A row of `rois` contains the index of an image and the corners `x1, y1, x2, y2`, which `spatial_scale` multiplies. \
              Without `aligned`, a region is at least 1 wide and high. If `sample_ratio` is not positive, the number of \
              samples of a cell along an axis is its length, rounded up. A cell without samples is 0, which TVM leaves \
              uninitialized",
@@ -76,7 +76,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         "relax.vision.roi_pool",
         documented!(
             "The greatest element in each cell of a grid over a region; 0 for an empty cell.\n\n \
-             A row of `rois` contains an image and the corners `x1, y1, x2, y2`, which `spatial_scale` multiplies, \
+             A row of `rois` contains the index of an image and the corners `x1, y1, x2, y2`, which `spatial_scale` multiplies, \
              rounded to elements, halves away from 0; TVM rounds negative halves up",
             "number of regions, channels of `data`, and `pooled_size`; elements like `data`",
             r#"data: R.Tensor((1, 3, 8, 8), "float32"), rois: R.Tensor((4, 5), "float32")"#,
@@ -95,8 +95,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
              `iou_threshold`, no box is selected. With the format `onnx`, the result is rows of batch, class and box, \
              and their number. The type in TVM has a row for each box of each class, but only the selected rows \
              are returned. With the format `tensorflow`, the result is pairs of class and box, their scores, and the \
-             numbers of pairs; the rest is 0.\n\n TVM returns no box with a score of at most -1, and keeps boxes \
-             with negative scores, or a score of 0, that overlap better boxes; here, all scores are treated alike",
+             numbers of pairs; the rest is 0.\n\n TVM never returns boxes with scores of at most -1, and \
+             keeps boxes with other scores of at most 0 even if they overlap better boxes; here, all scores are treated alike",
             "for `onnx`, two dimensions and `(1,)`, both int64; for `tensorflow`, \
              `(batch, classes * boxes, 2)` of int64, `(batch, classes * boxes)` of float32, and `(batch,)` of int64",
             r#"boxes: R.Tensor((1, 6, 4), "float32"), scores: R.Tensor((1, 2, 6), "float32"), most: R.Tensor((), "int64"), iou: R.Tensor((), "float32"), score: R.Tensor((), "float32")"#,
@@ -129,11 +129,11 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
              A box is a row of `data` with a score, four coordinates from `coord_start` on, and a class at `id_index`; \
              a box removes boxes of its class, or of all classes with `force_suppress`. Boxes with scores of at most 0 \
              are not selected. With `soft_nms_sigma`, the score of an overlapping box decays instead, and boxes with \
-             scores of at most `score_threshold` are not selected. The result is the elements of `indices` for the \
-             selected boxes and their number, after the boxes themselves with `soft_nms_sigma`; or only the boxes \
-             without `return_indices`. The remaining elements are -1",
-            "`(batch, boxes)` and `(batch, 1)`, both int32, after the type of `data` with `soft_nms_sigma`; \
-             the type of `data` without `return_indices`",
+             scores of at most `score_threshold` are not selected. The result consists of the elements of `indices` \
+             for the selected boxes, and their number; with `soft_nms_sigma`, the boxes themselves come first. Without \
+             `return_indices`, the result is only the boxes. The remaining elements are -1",
+            "`(batch, boxes)` and `(batch, 1)`, both int32; with `soft_nms_sigma`, the type of `data` before them; \
+             without `return_indices`, only the type of `data`",
             r#"data: R.Tensor((1, 6, 6), "float32"), count: R.Tensor((1,), "int32"), indices: R.Tensor((1, 6), "int32")"#,
             "R.vision.non_max_suppression(data, count, indices)",
             r#"R.Tuple(R.Tensor((1, 6), "int32"), R.Tensor((1, 1), "int32"))"#
@@ -224,7 +224,7 @@ fn all_classes(call: Call<'_>) -> Inferred {
     ]))
 }
 
-/// Checks that the positions in a box are inside it.
+/// Checks that the positions of score, class and coordinates are inside a box's row.
 fn inside(call: Call<'_>, length: &Dim, has_corners: bool) -> Result<(), InferError> {
     let Some(length) = length.as_int() else { return Ok(()) };
     let (score, id) = (int(call, "score_index").unwrap_or(1), int(call, "id_index").unwrap_or(0));

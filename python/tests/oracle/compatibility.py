@@ -69,7 +69,7 @@ def main():
         "",
         "`python/tests/oracle/compatibility.py` writes this page. It compares the public names of TVM 0.27 with the",
         "names in `tvm` after `passhost.tvm.install()`. Using a missing name raises an error that contains the name.",
-        "An existing name may provide less than in TVM.",
+        "A name that exists may do less than in TVM.",
         "",
         "| module | names in TVM | in passhost |",
         "|---|---|---|",

@@ -89,7 +89,7 @@ fn buffers_are_cached_and_blocks_computed_at_loops() {
     });
 }
 
-/// The rows of the product, a multiple of no tile, and unknown.
+/// Numbers of rows of the product: one that is not a multiple of any tile, and one that is unknown.
 const ROWS: [&str; 2] = ["11", "n"];
 
 fn matmul_of(rows: &str) -> String {

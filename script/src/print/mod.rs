@@ -67,8 +67,8 @@ pub fn print_with_values(module: &Module, ops: &dyn Operators) -> Result<String,
     printer.module(module).map(|printed| printed.text)
 }
 
-/// Prints a module for people. If its constants have 64 KiB or more, their data is omitted, as in TVM's `script()`: the
-/// text refers to metadata that it does not contain, and cannot be read.
+/// Prints a module for people. If its constants take 64 KiB or more in total, their data is omitted, as in TVM's
+/// `script()`: the text refers to metadata that it does not contain, and cannot be read.
 ///
 /// # Errors
 /// Fails if a part of the module cannot be printed.
@@ -443,7 +443,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Prints a tensor as a reference to a file, if it belongs there.
+    /// Prints a tensor as a reference to a file, if its data is stored there. Returns true if it is.
     fn reference(&mut self, tensor: &Tensor, ty: &Type) -> bool {
         let Some(name) = self.references.as_ref().and_then(|references| (references.name)(tensor, ty)) else {
             return false;

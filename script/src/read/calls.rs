@@ -576,7 +576,7 @@ fn operand_named<'c>(call: &'c ExprCall, name: &str) -> Option<&'c Expr> {
     keyword(call, name).or_else(|| keyword(call, other_name(name)?))
 }
 
-/// Returns true if the arguments of a Python function are separate: `R.call_py_func("f", x, y, out_ty=…)`.
+/// Returns true if the arguments of a Python function are not given as a tuple: `R.call_py_func("f", x, y, out_ty=…)`.
 fn is_spread(info: &OpInfo, call: &ExprCall) -> bool {
     let given = operand_named(call, "args").is_some();
     info.name == "relax.call_py_func" && call.arguments.args.len() != 2 && !given

@@ -119,7 +119,7 @@ impl std::fmt::Debug for Module {
 
 impl Module {
     fn hdr(&self) -> &ModuleHdr {
-        // SAFETY: the handle counts as one owner, so the header lives.
+        // SAFETY: the handle counts as one owner, so the header is still alive.
         unsafe { self.0.as_ref() }
     }
 

@@ -225,8 +225,8 @@ impl<'b> InPlace<'b> {
     }
 
     /// Returns true if a binding with the same computation as an earlier binding can become its alias: both read the same memory contents,
-    /// and neither result is ever written. Two equal elements of a tuple are the same memory, whatever is written to it; so they can be
-    /// merged unless that memory is released.
+    /// and neither result is ever written. Two reads of one tuple element refer to the same memory, whatever is written there, so they can
+    /// be merged unless that memory is released.
     pub fn may_merge(&self, first: Value<'b>, again: Value<'b>) -> bool {
         if self.is_empty() {
             return true;

@@ -95,8 +95,8 @@ impl Regions<'_> {
         Region { start, cell, samples }
     }
 
-    /// Returns the number of the first visited sample of a cell. If the number of samples depends on the region, they are more than half
-    /// an element apart, and one sample before the tensor stands for all.
+    /// Returns the index of the first sample of a cell that is visited. If the number of samples depends on the region, the samples are
+    /// more than half an element apart, and a single sample before the tensor stands for all such samples.
     fn first(&self, region: &Region, start: &TeExpr) -> TeExpr {
         if int(self.call, "sampling_ratio") > 0 {
             return TeExpr::float(0.0, self.x.dtype());
@@ -147,7 +147,7 @@ fn legalize_roi(call: Call<'_>) -> Result<Legalized, InferError> {
         let (counts, value) = regions.sample(i);
         counts.if_then_else(value, plugin_api::te::least_value(wide)).largest(&over)
     });
-    // An empty region lacks samples.
+    // An empty region has no samples.
     let result = te.compute("roi_align", &shape, |i| {
         let count = |axis: usize| regions.region(&i[0], axis).samples;
         count(0).min(count(1)).ge(1.0).select(largest.at(i), TeExpr::float(0.0, wide))

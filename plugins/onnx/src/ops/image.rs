@@ -46,7 +46,7 @@ fn roi_align<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
             ];
             cx.call("relax.vision.roi_align", &[&x, &cx.concat(&[batch, rois], 1)?], &attrs)
         }
-        // The greatest product of an element and its weight, but the greatest sum of such products in Relax.
+        // ONNX takes the greatest product of an element and its weight, Relax the greatest sum of such products.
         "max" => {
             let attrs = [
                 ("half_pixel", half.into()),
@@ -61,8 +61,8 @@ fn roi_align<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     }
 }
 
-/// Samples a tensor with one to three spatial axes. The last axis of the grid contains the coordinates; in Relax, it is the
-/// second.
+/// Samples a tensor with one to three spatial axes. The last axis of the grid contains the coordinates; in Relax, the second
+/// axis does.
 pub(super) fn grid_sample<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (x, grid) = (n.input(0)?, n.input(1)?);
     let method = match n.text("mode", "linear")? {
@@ -86,7 +86,7 @@ pub(super) fn grid_sample<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     }
     let mut data = x.clone();
     if rank == 3 {
-        // A sequence is an image with one row, which is at 0.
+        // A sequence becomes an image with one row, at coordinate 0.
         (data, grid) = (cx.unsqueeze(&x, &[2])?, cx.unsqueeze(&grid, &[2])?);
         let zeros = cx.filled(0.0, grid.dtype(), &grid.dims()?)?;
         grid = cx.concat(&[grid, zeros], 1)?;
@@ -102,8 +102,8 @@ pub(super) fn grid_sample<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     if rank == 3 { cx.squeeze(&out, &[2]) } else { Ok(out) }
 }
 
-/// Moves positions to the nearest elements. ONNX rounds positions before it reflects them, Relax after that; halves then
-/// differ.
+/// Moves positions to the nearest elements. ONNX rounds positions before it reflects them, Relax afterwards, so the
+/// results for halves differ.
 fn rounded<'a>(cx: &mut Cx<'a>, grid: &T, sizes: &[Dim]) -> Res<T> {
     let mut shape = vec![Dim::Int(1); sizes.len() + 2];
     shape[1] = Dim::Int(sizes.len() as i64);

@@ -15,7 +15,7 @@ pub(super) const ROWS: &[Row] = &[
     Row { name: "higher_order.wrap_with_set_grad_enabled", run: Run::Inline(inline) },
 ];
 
-/// Returns true if a graph has a branch, also in graphs inside of it.
+/// Returns true if a graph, or a graph inside it, has a branch.
 pub(crate) fn has_branches(graph: &Value) -> bool {
     let nodes = graph.get("nodes").and_then(Value::as_array);
     nodes.into_iter().flatten().any(|node| {
@@ -26,7 +26,7 @@ pub(crate) fn has_branches(graph: &Value) -> bool {
     })
 }
 
-/// Returns the values of an argument of a graph.
+/// Converts an argument to inputs of a graph.
 fn items<'a>(val: &Val<'a>) -> Res<Vec<Item>> {
     let tensor = |x: &Option<T>| x.clone().map_or(Item::None, Item::Tensor);
     Ok(match val {
@@ -41,7 +41,7 @@ fn items<'a>(val: &Val<'a>) -> Res<Vec<Item>> {
     })
 }
 
-/// Gives the inputs of a graph their values. Inputs that are constants do not have names.
+/// Returns the named inputs of a graph with their values. Constant inputs do not have names.
 fn given<'a>(graph: &'a Value, values: &[Item]) -> Res<Vec<(&'a str, Item)>> {
     let inputs = list(graph, "inputs")?;
     if inputs.len() != values.len() {
@@ -56,7 +56,7 @@ fn given<'a>(graph: &'a Value, values: &[Item]) -> Res<Vec<(&'a str, Item)>> {
     Ok(given)
 }
 
-/// Reads a graph. Results that are `None` do not have names in the node.
+/// Reads a graph, and returns its results except `None`, which has no name in the node.
 fn results<'a>(cx: &mut Cx<'a>, graph: &'a Value, values: &[Item]) -> Res<Vec<Item>> {
     let results = cx.graph(graph, given(graph, values)?)?;
     Ok(results.into_iter().filter(|item| !matches!(item, Item::None)).collect())
@@ -65,8 +65,8 @@ fn results<'a>(cx: &mut Cx<'a>, graph: &'a Value, values: &[Item]) -> Res<Vec<It
 /// Reads the graph that is the argument of a node. The arguments after it are its inputs.
 fn inline<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     n.ignore_all();
-    let place = n.args.iter().position(|(_, val)| matches!(val, Val::Graph(_))).ok_or("it lacks its graph")?;
-    let Val::Graph(graph) = &n.args[place].1 else { return Err("it lacks its graph".to_string()) };
+    let place = n.args.iter().position(|(_, val)| matches!(val, Val::Graph(_))).ok_or("its graph is missing")?;
+    let Val::Graph(graph) = &n.args[place].1 else { return Err("its graph is missing".to_string()) };
     let values: Vec<Vec<Item>> = n.args[place + 1..].iter().map(|(_, val)| items(val)).collect::<Res<_>>()?;
     results(cx, graph, &values.concat())
 }
@@ -74,7 +74,7 @@ fn inline<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
 /// Reads one branch if the condition is known, otherwise both.
 fn cond<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let (Val::Graph(then), Val::Graph(otherwise)) = (n.at(1)?, n.at(2)?) else {
-        return Err("its second and third argument are not graphs".to_string());
+        return Err("its second and third arguments must be graphs".to_string());
     };
     let values = items(n.at(3)?)?;
     let holds = match n.at(0)? {
@@ -94,7 +94,7 @@ fn cond<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
         return Err("its branches return different kinds of results".to_string());
     }
     let side = |cx: &mut Cx<'a>, holds: bool| {
-        // Symbols of sizes that a branch computes are not known outside of it.
+        // Sizes that a branch computes have no symbols outside of it.
         let symbols = cx.symbols.clone();
         let read = results(cx, if holds { then } else { otherwise }, &values);
         let tensors = read.and_then(|items| items.iter().map(|item| tensor(cx, item)).collect());

@@ -41,7 +41,7 @@ pub(super) const ROWS: &[Row] = &[
     one("aten._upsample_bicubic2d_aa.default", |cx, n| resized(cx, n, "cubic")),
 ];
 
-/// Samples images or volumes. The last axis of the grid contains the coordinates; in Relax, it is the second.
+/// Samples images or volumes. The last axis of the grid contains the coordinates; in Relax, the second axis does.
 fn grid_sampler<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (x, grid) = (n.x()?, n.t("grid")?);
     let named = |key: &str, names: [&'static str; 3]| -> Res<&'static str> {
@@ -62,7 +62,7 @@ fn grid_sampler<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     cx.call("relax.image.grid_sample", &[&x, &cx.transpose(&grid, &order)?], &attrs)
 }
 
-/// Returns means of samples in the cells of regions. With `aligned`, positions are half an element less.
+/// Returns means of samples in the cells of regions. With `aligned`, positions are smaller by half an element.
 fn roi_align<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (x, rois) = (n.x()?, cx.cast(&n.t("rois")?, n.x()?.dtype())?);
     let (scale, aligned) = (n.float("spatial_scale", 1.0)?, n.flag("aligned", false)?);
@@ -82,7 +82,7 @@ fn roi_align<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     cx.call("relax.vision.roi_align", &[&x, &rois], &attrs)
 }
 
-/// Returns the numbers of boxes by descending score, without boxes that overlap a better box by more than a threshold.
+/// Returns the indices of boxes by descending score, without boxes that overlap a better box by more than a threshold.
 fn suppression<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (boxes, scores) = (n.t("dets")?, n.t("scores")?);
     let threshold = n.float("iou_threshold", 0.5)? as f32;
@@ -94,7 +94,7 @@ fn suppression<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         Some(count) => cx.int64s(&[1], &[count])?,
         None => cx.of_dims(vec![count.clone()])?,
     };
-    // Relax removes boxes whose overlap is at least the threshold.
+    // PyTorch removes boxes whose overlap exceeds the threshold, Relax also those whose overlap equals it.
     let iou = cx.full(threshold.next_up().into(), DType::F32, &[1])?;
     let least = cx.full(f64::NEG_INFINITY, DType::F32, &[1])?;
     let args = [&cx.unsqueeze(&boxes, &[0])?, &cx.unsqueeze(&scores, &[0, 1])?, &most, &iou, &least];

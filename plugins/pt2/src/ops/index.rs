@@ -225,7 +225,8 @@ fn index_put<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
         let args = [cx.v(&x)?, cx.b.tuple(&places), cx.v(&values)?];
         return T::of_v(cx, cx.call_v("relax.index_put", &args, &[("accumulate", accumulates.into())])?);
     }
-    // The indexed axes come first. Values have the axes of the indices first, or in place of the indexed axes if these are adjacent.
+    // Moves the indexed axes to the front. In the values, the axes of the indices are at the front, or where the indexed axes were if
+    // these are adjacent.
     let rest: Vec<usize> = (0..rank).filter(|axis| !axes.contains(axis)).collect();
     let order: Vec<usize> = axes.iter().chain(&rest).copied().collect();
     let (dims, wide) = (x.dims()?, shape.len());

@@ -160,7 +160,7 @@ fn attention(call: Call<'_>, name: &str) -> Legal {
 struct Sequences {
     /// The starts of all sequences, and the end of the last.
     starts: TeTensor,
-    /// The number of the sequence of each position.
+    /// The index of the sequence that contains each position.
     of: TeTensor,
 }
 
@@ -193,7 +193,7 @@ fn visible(mask: Option<&str>, sequences: [&Sequences; 2], at: &TeExpr, [query, 
     }
 }
 
-/// Refuses forms of attention of sequences of various lengths that are not supported.
+/// Refuses unsupported forms of attention with sequences of various lengths.
 fn check_var_len(call: Call<'_>, qkv: [&TeTensor; 3], starts: [&TeTensor; 2]) -> Result<(), InferError> {
     if qkv.iter().any(|x| x.ndim() != 4) || qkv[0].shape()[0].as_int() != Some(1) {
         return cannot("its arguments must have four dimensions, the first of length 1");

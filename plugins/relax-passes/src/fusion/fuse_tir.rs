@@ -176,7 +176,7 @@ fn results_of(callee: V, args: &[V], joined: &Joined, value: Value<'_>, rw: &mut
         .ok_or_else(|| pass_error!(at value, "a function marked `Primitive` must return tensors, or tuples of them"))
 }
 
-/// Adds the types of the values in a tuple, and in the tuples in it.
+/// Adds the types of the values in a tuple and in its nested tuples.
 fn add_fields<'t>(ty: &'t Type, fields: &mut Vec<&'t Type>) {
     match ty {
         Type::Tuple(parts) => parts.iter().for_each(|part| add_fields(part, fields)),
@@ -184,7 +184,7 @@ fn add_fields<'t>(ty: &'t Type, fields: &mut Vec<&'t Type>) {
     }
 }
 
-/// Writes a value of a type that may be a tuple of tuples.
+/// Builds a value of a type, which may be a nested tuple, from the values inside.
 fn tuple_of(ty: &Type, values: &mut impl Iterator<Item = V>, rw: &mut Rewriter<'_>) -> Option<V> {
     let Type::Tuple(fields) = ty else { return values.next() };
     let fields: Vec<V> = fields.iter().map(|field| tuple_of(field, values, rw)).collect::<Option<_>>()?;

@@ -100,13 +100,13 @@ fn schedule_for_cpu(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, P
     })
 }
 
-/// Returns true if a loop around a block has threads or vectors, or is unrolled.
+/// Returns true if a loop around a block is not serial, but parallel, vectorized or unrolled.
 fn has_kinds(schedule: &Schedule, block: BlockRef) -> Result<bool, PassError> {
     let loops = schedule.get_loops(block)?;
     Ok(loops.iter().any(|of| schedule.loop_kind(*of).is_ok_and(|kind| kind != loop_kind::SERIAL)))
 }
 
-/// Reports a block that no rule fits, or only the rule for vectors and threads.
+/// Reports a block that no rule fits, and a reduction that only the rule for vectors and threads fits.
 fn missed(body: &Body, name: &str, is_reduction: bool, reason: &str, ctx: &Ctx) {
     let is_named = |value: &Value<'_>| matches!(value.stmt(), Some(Stmt::Block)) && value.name() == Some(name);
     let at = body.values().find(is_named).unwrap_or_else(|| body.root());

@@ -35,8 +35,8 @@ pub(super) fn tiled(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Re
     let loops = schedule.get_loops(init)?;
     let in_init = &loops[loops.len().saturating_sub(nest.inner.len())..];
     in_registers(schedule, in_init)?;
-    // Lanes beyond the end are masked where they load.
     whole_tiles(schedule, init, in_init);
+    // The loop over lanes keeps its condition, which masks the loads beyond the end.
     whole_tiles(schedule, block, nest.inner.split_last().map_or(&[], |(_, others)| others));
     in_threads(schedule, &nest.shared);
     Ok(())
@@ -203,8 +203,8 @@ fn vectors_of_last(schedule: &mut Schedule, block: BlockRef, lanes: i64) {
     });
 }
 
-/// Computes all of the last tile, also what is beyond the end, because a condition on each row would keep the sums out
-/// of registers.
+/// Computes the whole last tile, including the part beyond the end, because a condition on each row would keep the sums
+/// out of registers.
 fn whole_tiles(schedule: &mut Schedule, block: BlockRef, loops: &[LoopRef]) {
     for of in loops.iter().rev() {
         tried(schedule, |trial| trial.compute_whole_tiles(block, *of));

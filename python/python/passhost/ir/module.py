@@ -217,8 +217,8 @@ class IRModule:
     def script(self, *, show_meta: bool = False, **_options: Any) -> str:
         """Returns the module as TVMScript.
 
-        If its constants have 64 KiB or more, their data is omitted unless `show_meta` is true. A text without its data
-        cannot be read.
+        If its constants take 64 KiB or more in total, their data is omitted unless `show_meta` is true. A text without
+        the data cannot be read.
         """
         _plugins.ensure_loaded()
         return _passhost.print_module(self._handle(), show_meta)

@@ -610,7 +610,7 @@ class BlockBuilder:
 
     def call_te(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Expr:
         """Returns a call of the PrimFunc that computes a tensor expression; the PrimFunc is added to the module."""
-        # Later, because few programs use tensor expressions.
+        # Imported here, because few programs use tensor expressions.
         from passhost.te.emit import call_te
 
         return call_te(self, func, args, kwargs)

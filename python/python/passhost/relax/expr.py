@@ -311,8 +311,8 @@ class Function(BaseFunc):
     def script(self, *, show_meta: bool = False, **_options: Any) -> str:
         """Returns the function as TVMScript.
 
-        If its constants have 64 KiB or more, their data is omitted unless `show_meta` is true. A text without its data
-        cannot be read.
+        If its constants take 64 KiB or more in total, their data is omitted unless `show_meta` is true. A text without
+        the data cannot be read.
         """
         name = str(self.attrs.get("global_symbol", "main"))
         return _passhost.print_function(name, self._seal(self._sealed_as or name), show_meta)

@@ -70,7 +70,7 @@ class PyExprMutator(ExprFunctor):
     """
 
     def __init__(self, mod: IRModule | None = None) -> None:
-        """Creates a mutator for the module whose functions may be called."""
+        """Creates a mutator. New calls may refer to the functions of `mod`."""
         self.builder_ = BlockBuilder(mod)
         self._remap: dict[Var, Var] = {}
         self._symbols = False

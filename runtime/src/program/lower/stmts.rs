@@ -343,16 +343,16 @@ pub(super) fn mentions(root: Value<'_>, value: Value<'_>) -> bool {
     false
 }
 
-/// Returns the condition that a loop runs at all, for an extent from which more follows in the body: in a loop over
-/// tiles with `(n + 7) // 8` iterations, `n` is at least 1.
+/// Returns the condition that a loop runs at least once, if its extent is an operation. More facts follow from it in the
+/// body: in a loop over tiles with `(n + 7) // 8` iterations, `n` is at least 1.
 fn runs(extent: Value<'_>) -> Option<Dim> {
     let extent = index_to_dim(extent)?;
     let one = Dim::int(1, extent.dtype());
     extent.operation().is_some().then(|| Dim::binary(PrimOp::Ge, extent, one))
 }
 
-/// Returns an allocation in shared memory inside a thread launch. Content with loops over inner threads may have one,
-/// because each iteration of the launch executes all iterations of these loops.
+/// Returns an allocation in shared memory inside a thread launch; `None` if the launch contains loops over inner threads,
+/// because each of its iterations then executes all iterations of these loops.
 fn shared_inside(launch: Value<'_>) -> Option<Value<'_>> {
     let content = || launch.region().nodes();
     let inner = |value: Value<'_>| {

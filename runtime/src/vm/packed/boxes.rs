@@ -10,7 +10,7 @@ use passhost_lang::ir::constant::{Element, Number};
 /// Units of work per comparison of two boxes.
 const COMPARED: u64 = 200;
 
-/// Numbers of a tensor, rounded as its data type prescribes for arithmetic.
+/// The elements of a tensor, and the precision of arithmetic on them.
 struct Numbers {
     values: Vec<f64>,
     is_double: bool,

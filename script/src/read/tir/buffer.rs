@@ -281,8 +281,8 @@ impl<'a> TirReader<'a> {
 
     /// Reads a dimension; `None` for an expression that dimensions cannot represent, which is then read as a value.
     ///
-    /// This is not `FnReader::dim` of Relax with other rules, because the rules apply to different things. The type of an operation depends
-    /// on how its operands are written, not only on their values: a literal takes the type of the other operand, and a Boolean is a number.
+    /// This is separate from `FnReader::dim` of Relax, where only values matter. Here, the type of an operation also
+    /// depends on how its operands are written: a literal takes the type of the other operand, and a Boolean is a number.
     /// Names refer to values, buffers and their parts, and define symbols inside a string. Only operations on integers fold.
     fn dim(&mut self, expr: &Expr, quoted: bool) -> Read<Option<Dim>> {
         Ok(match expr {

@@ -104,7 +104,7 @@ impl<'a> TirReader<'a> {
             items.extend(keyword(call, parameter));
         }
         let n_known = items.len();
-        // TVM also accepts a data type that follows unnamed parameters as a keyword.
+        // If a data type follows parameters without names, TVM also accepts it as a keyword.
         if dtype == DTypePlace::Last && !parameters.contains(&"dtype") {
             items.extend(keyword(call, "dtype"));
         }

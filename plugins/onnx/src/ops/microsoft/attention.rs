@@ -123,7 +123,7 @@ fn group_query<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<Vec<Item>> {
     let [q, k, v] = separate(cx, n, heads, kv_heads)?;
     let (mut q, mut k, mut v) =
         (split_heads(cx, &q, heads)?, split_heads(cx, &k, kv_heads)?, split_heads(cx, &v, kv_heads)?);
-    // The names of sizes in the model may differ where the sizes are equal.
+    // Equal sizes may have different names in the model.
     let new = [q.dim(0)?, k.dim(1)?, q.dim(2)?, k.dim(3)?];
     let (k_dims, v_dims) = (new.to_vec(), [&new[..3], &[v.dim(3)?]].concat());
     (k, v) = (cx.fitted(&k, k_dims)?, cx.fitted(&v, v_dims)?);

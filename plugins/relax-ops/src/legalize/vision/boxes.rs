@@ -6,8 +6,8 @@ use crate::declare::{flag, int};
 use plugin_api::ir::{Call, DType, Dim};
 use plugin_api::te::{Te, TeExpr, TeTensor};
 
-/// Moves the valid elements of each row before all others, which become -1: `valid` returns for batch and position whether the
-/// element is valid, and `value` returns its value. Also returns the numbers of valid elements.
+/// Moves the valid elements of each row to its front, and sets the other elements to -1. For a batch and a position, `valid`
+/// returns true if the element is valid, and `value` returns its value. Also returns the number of valid elements of each row.
 pub(super) fn packed(
     te: &Te<'_>,
     shape: &[Dim],
@@ -79,7 +79,7 @@ pub(super) fn decoded(call: Call<'_>) -> Legal {
     let boxes = te.compute("multibox_boxes", &[batch, n, Dim::Int(4)], |i| {
         let side = |k: i64| anchor.at([at(0), i[1].clone(), at(k)]);
         let offset = |k: usize| offsets.at([i[0].clone(), &i[1] * 4 + k as i64]) * factor(k);
-        // Returns the lower and the upper end along an axis: 0 is x.
+        // Returns the lower and the upper end along an axis; axis 0 is x.
         let ends = |axis: usize| {
             let (low, high) = (side(axis as i64), side(axis as i64 + 2));
             let length = &high - &low;

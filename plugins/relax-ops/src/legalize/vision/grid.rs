@@ -31,7 +31,7 @@ impl Border<'_> {
     }
 
     /// Reflects a position at both ends of an axis. The ends are the first and the last element, or half an element
-    /// further.
+    /// beyond them.
     fn reflected(&self, at: TeExpr, size: &TeExpr) -> TeExpr {
         let (least, most) = match self.corners {
             true => (TeExpr::float(0.0, at.dtype()), size - 1.0),
@@ -113,7 +113,7 @@ pub(super) fn grid_sample(call: Call<'_>) -> Legal {
     let border = Border { mode, corners: flag(call, "align_corners") };
     let sizes: Vec<TeExpr> = x.shape()[2..].iter().map(|dim| TeExpr::of_dim(dim.clone()).cast(dtype)).collect();
     // The positions are a separate tensor, because each element uses them repeatedly. A cubic curve also uses
-    // neighbors of a position that may be outside of the data, so that each neighbor is moved instead of the position.
+    // neighbors of a position. They may be outside of the data, so each neighbor is moved instead of the position.
     let mut whole = grid.shape().to_vec();
     whole[1] = Dim::Int(count as i64);
     let places = te.compute("grid_places", &whole, |i| {

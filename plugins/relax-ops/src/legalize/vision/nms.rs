@@ -22,8 +22,8 @@ fn overlap(side: &dyn Fn(bool, i64) -> TeExpr) -> TeExpr {
     union.le(0.0).select(number(0.0, both.dtype()), &both / &union)
 }
 
-/// Returns the order of boxes by descending score: `position`s in a row of `n`, of which the first `count` are sorted.
-/// Equal scores keep their order, and NaN comes last.
+/// Returns the positions of the boxes of each row by descending score; only the first `count` boxes are sorted. Equal
+/// scores keep their order, and NaN comes last.
 fn sorted(
     te: &Te<'_>,
     shape: &[Dim],
@@ -47,7 +47,8 @@ fn sorted(
     placed(te, shape, &place)
 }
 
-/// Returns the position that each element of a row moves to, by its new position: the inverse of a permutation.
+/// Returns the inverse of a permutation: for each new position in a row, the old position of the element that `place`
+/// moves there.
 fn placed(te: &Te<'_>, shape: &[Dim], place: &dyn Fn(&TeExpr, &TeExpr) -> TeExpr) -> TeTensor {
     let (b, j) = (te.reduce_axis("b", &shape[0]), te.reduce_axis("j", &shape[1]));
     let start = te.compute("start", shape, |_| TeExpr::int(0, DType::I32));
@@ -77,7 +78,7 @@ impl Boxes<'_> {
         j.cast(DType::I32).lt(self.kept.at([b]))
     }
 
-    /// Returns true if one of two boxes may remove the other.
+    /// Returns the condition under which one of two boxes may remove the other; `None` if it always may.
     fn compete(&self, b: &TeExpr, [j, k]: [&TeExpr; 2]) -> Option<TeExpr> {
         let id = int(self.call, "id_index").unwrap_or(0);
         (id >= 0 && !flag(self.call, "force_suppress")).then(|| self.element(b, j, id).eq(self.element(b, k, id)))
@@ -110,7 +111,7 @@ impl Boxes<'_> {
 
 /// The conditions of [`greedy`].
 struct Rules<'r> {
-    /// True if a box may be selected: batch and position.
+    /// True if the box at a position of a batch may be selected.
     valid: &'r dyn Fn(&TeExpr, &TeExpr) -> TeExpr,
     /// True if another box may be selected after this number of boxes.
     more: &'r dyn Fn(&TeExpr) -> TeExpr,
@@ -118,8 +119,8 @@ struct Rules<'r> {
     removes: &'r dyn Fn(&TeExpr, [&TeExpr; 2]) -> TeExpr,
 }
 
-/// Selects boxes: each selected box removes later boxes. Returns a flag for each box, 2 if it is selected, and then the
-/// number of selected boxes.
+/// Selects boxes: each selected box removes later boxes. Returns a flag for each box, which is 2 if the box is selected,
+/// followed by the number of selected boxes.
 fn greedy(te: &Te<'_>, shape: &[Dim], rules: &Rules<'_>) -> TeTensor {
     let (batch, n) = (shape[0].clone(), shape[1].clone());
     let size = TeExpr::of_dim(n.clone());
@@ -212,7 +213,7 @@ impl State<'_> {
         self.all.at([self.b.clone(), at + self.size])
     }
 
-    /// Returns the best box after box `k`: the box with the greatest score, the first of equals.
+    /// Returns the best of the boxes up to box `k`: the one with the greatest score, or the first of several.
     fn better(&self, r: &TeExpr, k: &TeExpr, threshold: &TeExpr, boxes: &Boxes<'_>) -> TeExpr {
         let best = k.eq(0).if_then_else(number(-1.0, self.all.dtype()), self.slot(BEST));
         let known = best.max(0.0).cast(k.dtype());

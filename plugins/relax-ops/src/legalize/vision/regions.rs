@@ -52,8 +52,8 @@ impl<'c> Regions<'c> {
         index
     }
 
-    /// Returns the shape of a tensor with a value for each region, channel and cell, or for each row of the data
-    /// instead of cells, in the layout of the data.
+    /// Returns the shape of a tensor with a value for each region, channel, row and column, in the layout of the data.
+    /// The rows and columns are cells or elements.
     fn shape(&self, height: Dim, width: Dim) -> Vec<Dim> {
         let mut shape = vec![self.rois.shape()[0].clone(); 4];
         let channels = self.x.shape()[self.axes[2]].clone();
@@ -68,7 +68,7 @@ impl<'c> Regions<'c> {
 struct Samples {
     /// The start of the cell.
     start: TeExpr,
-    /// The distance of two samples.
+    /// The distance between two samples.
     step: TeExpr,
     /// The number of samples.
     count: TeExpr,
@@ -91,7 +91,7 @@ impl Regions<'_> {
         Samples { start: start + cell.cast(self.wide) * &width, step: width / count.max(1.0), count }
     }
 
-    /// Adds the tensor of starts, distances and numbers of samples: an axis of three after regions and cells.
+    /// Computes the samples of each region and cell. The last axis contains their start, distance and number.
     fn all_samples(&self, te: &Te<'_>, axis: usize) -> TeTensor {
         let shape = [self.rois.shape()[0].clone(), Dim::Int(self.cells[axis]), Dim::Int(3)];
         te.compute(["roi_rows", "roi_columns"][axis], &shape, |i| {
@@ -100,13 +100,14 @@ impl Regions<'_> {
         })
     }
 
-    /// Returns the number of samples to visit around an element: if their number depends on the region, they are more
-    /// than half an element apart, so that at most five are less than one element away. Two more allow for rounding.
+    /// Returns the number of samples to visit around an element. If the number of samples depends on the region, the
+    /// samples are more than half an element apart, so at most five are less than one element away. Two more allow for
+    /// rounding.
     fn taps(&self) -> Dim {
         Dim::Int(if self.ratio() > 0 { self.ratio() } else { 7 })
     }
 
-    /// Returns the number of the first visited sample at or after a position.
+    /// Returns the index of the first visited sample at or after a position.
     fn first(&self, of: &Samples, place: TeExpr) -> TeExpr {
         match self.ratio() > 0 {
             true => number(0.0, self.wide),
@@ -117,7 +118,8 @@ impl Regions<'_> {
         }
     }
 
-    /// Adds the share of each element along an axis in the mean of each cell: for regions, cells and elements.
+    /// Computes the share of each element along an axis in the mean of each cell. The axes of the result are regions, cells
+    /// and elements.
     ///
     /// The mean of bilinear samples is the sum of all elements times their shares along both axes.
     fn shares(&self, te: &Te<'_>, axis: usize) -> TeTensor {
@@ -180,8 +182,8 @@ impl Regions<'_> {
         inside.if_then_else(value, number(0.0, dtype))
     }
 
-    /// Computes the greatest of the samples in each cell; 0 if it lacks samples. Samples are more than half an element
-    /// apart if their number depends on the region, and one sample outside of the image stands for all.
+    /// Computes the greatest of the samples in each cell; 0 if it has no samples. If the number of samples depends on the
+    /// region, the samples are more than half an element apart, and one sample outside of the image stands for all.
     fn greatest(&self, te: &Te<'_>) -> TeTensor {
         let [rows, columns] = [0, 1].map(|axis| self.all_samples(te, axis));
         let [height, width, channel] = self.axes;

@@ -50,14 +50,14 @@ impl Known<'_> {
     }
 }
 
-/// An index from 0 to the number of its values.
+/// An index that takes the values from 0 to `n - 1`.
 #[derive(Clone, Debug, PartialEq)]
 struct Source {
     index: Dim,
     n: Dim,
 }
 
-/// A part of a source, which divides the number of its values.
+/// A part of a source. The number of its values divides that of the source.
 type Split = scalar::Split<Source>;
 
 /// A sum of parts of loop variables, and of terms without loop variables. The steps of the parts may be symbolic.
@@ -82,8 +82,9 @@ pub(crate) fn divides_a_sum(dim: &Dim, ranges: &Known<'_>) -> bool {
     }
 }
 
-/// Returns true if a loop nest accesses each element of a box: in each dimension, a number of elements from an index on,
-/// without gaps between the iterations. No part of a loop variable may be in two indices, as on a diagonal.
+/// Returns true if a loop nest accesses every element of a box. In each dimension, each iteration accesses the given
+/// number of elements from an index on. There must be no gaps between iterations, and no part of a loop variable may
+/// occur in two indices, as on a diagonal.
 pub(crate) fn fills_a_box(accesses: &[(Dim, i64)], loops: &Ranges) -> bool {
     let known = Known { loops, constrained: Ranges::new(), groups: Vec::new() };
     let mut parts: Vec<Split> = Vec::new();
@@ -102,7 +103,7 @@ pub(crate) fn fills_a_box(accesses: &[(Dim, i64)], loops: &Ranges) -> bool {
     })
 }
 
-/// Returns true if two parts have no digit of one variable in common.
+/// Returns true if two parts share no digit of a variable.
 fn are_apart(a: &Split, b: &Split) -> bool {
     let ends_before = |a: &Split, b: &Split| a.upper().is_some_and(|upper| upper <= b.lower);
     a.source != b.source || ends_before(a, b) || ends_before(b, a)

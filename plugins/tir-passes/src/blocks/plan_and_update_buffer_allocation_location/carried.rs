@@ -54,7 +54,7 @@ impl Iterations {
         matches!(self, Iterations::First(first) if !first.is_empty())
     }
 
-    /// Returns true if a loop may be at another value than that of the read.
+    /// Returns true if a loop variable may have a different value than at the read.
     fn is_other(&self, sym: Sym, is_shared: bool) -> bool {
         match self {
             Iterations::First(first) => first.contains_key(&sym),
@@ -304,7 +304,7 @@ impl<'b> CarriedValues<'b> {
             let at = self.order.get(condition.0).copied().unwrap_or(usize::MAX);
             if at > scope && (at > from || !read.conditions.contains(condition)) {
                 let Some(dim) = self.dim(condition.0) else { return false };
-                // The facts at the read do not hold in other iterations, but they say nothing about first values.
+                // The facts at the read may not hold in other iterations, but first values do not mention the loops of these facts.
                 let holds = iterations.are_first()
                     && self.is_plain(&dim)
                     && analyzer.can_prove(&signed(&iterations.at(&dim), condition.1));
@@ -346,13 +346,13 @@ impl<'b> CarriedValues<'b> {
         plain
     }
 
-    /// Returns the loops around an access that are in a scope.
+    /// Returns the loops around an access that are inside a scope.
     fn own_loops<'t>(&'t self, touch: &'t Touch<'b>, scope: usize) -> impl Iterator<Item = usize> + 't {
         touch.loops.iter().copied().filter(move |at| self.loops[*at].header > scope)
     }
 
-    /// Returns true if a write executes only for elements for which another write executes: it has the same indices, the
-    /// same loops and the same conditions, and possibly more loops and conditions.
+    /// Returns true if a write writes only elements that another write also writes: it has the same indices, loops and
+    /// conditions, and possibly more loops and conditions.
     fn writes_less(&self, less: &Touch<'b>, more: &Touch<'b>, scope: usize) -> bool {
         let [of_less, of_more] = [less, more].map(|touch| self.index_loops(touch, scope));
         if of_less.len() != of_more.len() {
@@ -393,7 +393,7 @@ impl<'b> CarriedValues<'b> {
     }
 
     /// Returns the elements that a write has covered when a later read executes in the same execution of a scope;
-    /// `None` if they are unknown, or are no box.
+    /// `None` if they are unknown, or do not form a box.
     fn reached(
         &self,
         (write, read): (&Touch<'b>, &Touch<'b>),

@@ -98,7 +98,7 @@ def _ordered(parameters: list[inspect.Parameter], swapped: tuple[str, str]) -> l
 
 
 _POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
-# Operators whose attributes have a different order in TVM's functions than in its texts, with the two attributes.
+# Operators, with the two attributes whose order in TVM's functions differs from the order in its texts.
 _SWAPPED = {
     **{
         f"relax.{name}": ("dilation", "padding")
@@ -215,8 +215,8 @@ class Namespace:
     """The operators with a common prefix."""
 
     def __init__(self, prefix: str, special: Mapping[str, Callable[..., Any]] | None = None) -> None:
-        """Creates the namespace of a prefix, which ends with a dot. `special` contains functions that replace those of
-        operators, or are added to them, by full name."""
+        """Creates the namespace of a prefix, which ends with a dot. `special` maps full names to functions
+        that replace those of operators, or supplement them."""
         self._prefix = prefix
         self._special = special or {}
 
