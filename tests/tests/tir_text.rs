@@ -99,7 +99,7 @@ fn attributes_with_something_behind_them() {
 fn keys_of_several_lines_are_strings() {
     let text = module(OLD, "T.func_attr({metadata[\"ir.Type\"][0]: 1})\nT.evaluate(0)");
     let error = script::read(&text, engine()).expect_err("no such entry");
-    assert!(error.diagnostics[0].message.contains("the metadata does not contain `ir.Type`"), "{error}");
+    assert!(error.diagnostics[0].message.contains("the text lacks the metadata with its constants"), "{error}");
     let text = module(OLD, "T.func_attr({i: 1})\nT.evaluate(0)");
     let error = script::read(&text, engine()).expect_err("no string");
     assert!(error.diagnostics[0].message.contains("expected a string as the key"), "{error}");
