@@ -56,7 +56,7 @@ fn a_format_of_a_third_party_is_listed_and_explained() {
 #[test]
 fn an_empty_file_is_named() {
     let case = case("toy_empty").file("empty.toy", "");
-    let said = case.refused(&["run", "empty.toy"], 1);
+    let said = case.refused(&["exec", "empty.toy", "--random", "1"], 1);
     assert!(
         said.contains("empty.toy: the file is empty; check that it was written or downloaded completely"),
         "{said}"
