@@ -114,7 +114,7 @@ def test_late_imports_state_their_reason():
         for arrow in arrows(text, order()):
             if arrow.is_late:
                 line = text.splitlines()[arrow.line - 2].strip()
-                assert line.startswith("# Later, because "), f"{name}, line {arrow.line}: why not at the top?"
+                assert line.startswith("# Imported here, because "), f"{name}, line {arrow.line}: why not at the top?"
 
 
 def provided():

@@ -44,7 +44,7 @@ class BaseFunc(_Callable, ExprWithOp):
 
         Raises `ValueError` if there is no such table.
         """
-        # Later, because creating its enumerations takes 2 % of the time of `import passhost`.
+        # Imported here, because creating its enumerations takes 2 % of the time of `import passhost`.
         from passhost.ir.table import table
 
         return table(self, name)

@@ -124,7 +124,7 @@ def _building(builder: BlockBuilder) -> Iterator[None]:
 
 def emit_te(func: Any, *args: Any, **kwargs: Any) -> Call:
     """Returns a call of the PrimFunc that computes a tensor expression. The PrimFunc is added to the parsed module."""
-    # Later, because few programs use tensor expressions.
+    # Imported here, because few programs use tensor expressions.
     from passhost.te.emit import call_te
 
     builder = _BUILDER.get()

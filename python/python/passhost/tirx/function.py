@@ -97,7 +97,7 @@ class PrimFunc(BaseFunc):
     def _made(self) -> _passhost.Body:
         """Converts the function to the host's form, possibly with other attributes."""
         if self._handle is None:
-            # Later, because few programs create functions from statements.
+            # Imported here, because few programs create functions from statements.
             from passhost.tirx.text import function_text
 
             params, body = self._expanded()
@@ -129,7 +129,7 @@ def _of_host(body: _passhost.Body, name: str, _before: BaseFunc | None) -> PrimF
 
 
 def _text_of(node: Any) -> str:
-    # Later, because few programs print parts of functions.
+    # Imported here, because few programs print parts of functions.
     from passhost.tirx.text import node_text
 
     return node_text(node)
