@@ -298,6 +298,8 @@ impl<'b> CarriedValues<'b> {
         let mut other =
             self.own_loops(write, scope).filter(|at| iterations.is_other(self.loops[*at].sym, read.loops.contains(at)));
         let from = other.next().map_or(usize::MAX, |at| self.loops[at].header);
+        let shared: Vec<Sym> =
+            self.own_loops(write, scope).filter(|at| read.loops.contains(at)).map(|at| self.loops[at].sym).collect();
         // Variables that decide whether the write executes.
         let (mut certain, mut deciding) = (true, Vec::new());
         for condition in &write.conditions {
@@ -308,7 +310,10 @@ impl<'b> CarriedValues<'b> {
                 let holds = iterations.are_first()
                     && self.is_plain(&dim)
                     && analyzer.can_prove(&signed(&iterations.at(&dim), condition.1));
-                if !holds && !is_same(&dim) {
+                // In a shared loop, the condition may first hold in an iteration after that of the read.
+                let mut is_shared = false;
+                dim.vars(&mut |sym| is_shared |= shared.contains(&sym));
+                if !holds && (is_shared || !is_same(&dim)) {
                     return false;
                 }
                 certain &= holds;
@@ -355,9 +360,6 @@ impl<'b> CarriedValues<'b> {
     /// conditions, and possibly more loops and conditions.
     fn writes_less(&self, less: &Touch<'b>, more: &Touch<'b>, scope: usize) -> bool {
         let [of_less, of_more] = [less, more].map(|touch| self.index_loops(touch, scope));
-        if of_less.len() != of_more.len() {
-            return false;
-        }
         let names: HashMap<Sym, Dim> = of_less
             .iter()
             .zip(&of_more)
