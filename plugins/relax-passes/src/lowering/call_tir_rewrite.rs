@@ -96,6 +96,10 @@ fn arguments<'b>(call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Vec<V>, PassEr
         return Ok(tuple.operands().map(|arg| rw.v(arg)).collect());
     }
     let tuple = rw.v(args);
+    // As in TVM, a value whose type is not known to be a tuple is passed itself.
+    if !args.ty().is_tuple() {
+        return Ok(vec![tuple]);
+    }
     let elements = 0..args.ty().children().len() as u32;
     let element = |index: u32| {
         let element = rw.tuple_get(tuple, index);
