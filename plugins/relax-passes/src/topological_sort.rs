@@ -82,6 +82,10 @@ fn defines_before_use(function: Function<'_>, block: Block<'_>, order: &[Value<'
     for cast in block.bindings().filter(|binding| binding.is_match_cast()) {
         cast.ty().to_owned().each_defined(&mut |sym| missing.extend([sym]));
     }
+    // Saves the walk over most blocks.
+    if missing.is_empty() {
+        return true;
+    }
     function.params().for_each(|param| {
         param.ty().to_owned().each_defined(&mut |sym| {
             missing.remove(&sym);

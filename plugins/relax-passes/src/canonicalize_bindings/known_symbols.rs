@@ -11,6 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// # Errors
 /// If two match_casts define one variable as different dimensions.
 pub(super) fn without_known_symbols(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
+    // Saves the walk over most functions.
+    if !body.bindings().any(Value::is_match_cast) {
+        return Ok(body.clone());
+    }
     let mut walk = Walk {
         edit: body.edit(),
         fixed: fixed(body),

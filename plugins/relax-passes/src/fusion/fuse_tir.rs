@@ -99,6 +99,10 @@ fn fuse_tir(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
 /// Leaves out functions that write to a parameter and are called with two arguments in the same memory, because an
 /// argument to which a PrimFunc writes must not alias another argument.
 fn keep_given_one_memory_twice(module: &Module, made: &mut BTreeMap<&str, Joined>, ctx: &Ctx) {
+    // Saves the analysis of all functions.
+    if made.values().all(|joined| joined.in_place.is_none()) {
+        return;
+    }
     let written = WrittenParams::of(module);
     for (name, body) in module.functions().filter(|(_, body)| body.function().is_some()) {
         let in_place = InPlace::in_module(body, &written);
