@@ -54,11 +54,11 @@ impl Iterations {
         matches!(self, Iterations::First(first) if !first.is_empty())
     }
 
-    /// Returns true if a loop variable may have a different value than at the read.
-    fn is_other(&self, sym: Sym, is_shared: bool) -> bool {
+    /// Returns true if the variable of a loop around both may have a different value than at the read.
+    fn is_other(&self, sym: Sym) -> bool {
         match self {
             Iterations::First(first) => first.contains_key(&sym),
-            Iterations::All => is_shared,
+            Iterations::All => true,
         }
     }
 
@@ -294,12 +294,11 @@ impl<'b> CarriedValues<'b> {
             return false;
         }
         let is_same = |dim: &Dim| self.is_the_same(dim, buffer, scope);
+        let of = |at: &usize| self.loops[*at].sym;
+        let (shared, own): (Vec<usize>, Vec<usize>) =
+            self.own_loops(write, scope).partition(|at| read.loops.contains(at));
         // A condition in a shared loop may not have held in earlier iterations.
-        let mut other =
-            self.own_loops(write, scope).filter(|at| iterations.is_other(self.loops[*at].sym, read.loops.contains(at)));
-        let from = other.next().map_or(usize::MAX, |at| self.loops[at].header);
-        let shared: Vec<Sym> =
-            self.own_loops(write, scope).filter(|at| read.loops.contains(at)).map(|at| self.loops[at].sym).collect();
+        let from = shared.iter().find(|at| iterations.is_other(of(at))).map_or(usize::MAX, |at| self.loops[*at].header);
         // Variables that decide whether the write executes.
         let (mut certain, mut deciding) = (true, Vec::new());
         for condition in &write.conditions {
@@ -311,16 +310,15 @@ impl<'b> CarriedValues<'b> {
                     && self.is_plain(&dim)
                     && analyzer.can_prove(&signed(&iterations.at(&dim), condition.1));
                 // In a shared loop, the condition may first hold in an iteration after that of the read.
-                let mut is_shared = false;
-                dim.vars(&mut |sym| is_shared |= shared.contains(&sym));
-                if !holds && (is_shared || !is_same(&dim)) {
+                let is_shared = || mentions(&dim, |sym| shared.iter().any(|at| of(at) == sym));
+                if !holds && (is_shared() || !is_same(&dim)) {
                     return false;
                 }
                 certain &= holds;
                 dim.vars(&mut |sym| deciding.extend(Some(sym).filter(|_| !holds)));
             }
         }
-        for at in self.own_loops(write, scope).filter(|at| !read.loops.contains(at)) {
+        for at in own {
             let Some((min, last)) = &self.loops[at].ends else { return false };
             if !is_same(min) || !is_same(last) {
                 return false;
@@ -332,11 +330,7 @@ impl<'b> CarriedValues<'b> {
         if iterations.are_first() && !write.ranges.iter().flatten().all(|(a, b)| self.is_plain(a) && self.is_plain(b)) {
             return false;
         }
-        let is_fixed = |dim: &Dim| {
-            let mut decides = false;
-            dim.vars(&mut |sym| decides |= deciding.contains(&sym));
-            !decides || is_same(dim)
-        };
+        let is_fixed = |dim: &Dim| !mentions(dim, |sym| deciding.contains(&sym)) || is_same(dim);
         let are_fixed = || write.ranges.iter().flatten().all(|(first, last)| is_fixed(first) && is_fixed(last));
         certain
             || !iterations.are_first()
@@ -346,9 +340,7 @@ impl<'b> CarriedValues<'b> {
 
     /// Returns true if an expression contains no load or other value that depends on loops without naming them.
     fn is_plain(&self, dim: &Dim) -> bool {
-        let mut plain = true;
-        dim.vars(&mut |sym| plain &= !value_of_atom(self.body, sym).is_some_and(Value::is_nested));
-        plain
+        !mentions(dim, |sym| value_of_atom(self.body, sym).is_some_and(Value::is_nested))
     }
 
     /// Returns the loops around an access that are inside a scope.
@@ -408,12 +400,8 @@ impl<'b> CarriedValues<'b> {
             let Loop { sym, ends, .. } = &self.loops[at];
             let (min, last) = ends.clone()?;
             // Earlier iterations may have had other ranges.
-            for end in [&min, &last] {
-                let mut varies = false;
-                end.vars(&mut |sym| varies |= renamed.contains_key(&sym));
-                if varies {
-                    return None;
-                }
+            if [&min, &last].into_iter().any(|end| mentions(end, |sym| renamed.contains_key(&sym))) {
+                return None;
             }
             if !read.loops.contains(&at) {
                 running.insert(*sym, (iterations.at(&min), iterations.at(&last)));
@@ -439,13 +427,11 @@ impl<'b> CarriedValues<'b> {
     /// Returns true if an expression has the same values in each execution of a scope: it depends only on variables
     /// that live as long as the buffer, and on loops in the scope.
     fn is_the_same(&self, dim: &Dim, buffer: Value<'b>, scope: usize) -> bool {
-        let mut same = true;
-        dim.vars(&mut |sym| {
+        !mentions(dim, |sym| {
             let runs_inside = || self.headers.get(&sym).is_some_and(|header| *header > scope);
             let is_nested = value_of_atom(self.body, sym).is_some_and(Value::is_nested);
-            same = same && (self.lasting.lasts_from(&Dim::Var(sym), buffer) || !is_nested && runs_inside());
-        });
-        same
+            !self.lasting.lasts_from(&Dim::Var(sym), buffer) && (is_nested || !runs_inside())
+        })
     }
 }
 
@@ -458,6 +444,13 @@ fn said_by_blocks(body: &Body) -> ValueSet<'_> {
         });
     }
     said
+}
+
+/// Returns true if an expression mentions a variable for which `is_of_kind` is true.
+fn mentions(dim: &Dim, is_of_kind: impl Fn(Sym) -> bool) -> bool {
+    let mut found = false;
+    dim.vars(&mut |sym| found |= is_of_kind(sym));
+    found
 }
 
 /// Returns a condition or its negation.
