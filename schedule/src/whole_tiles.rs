@@ -5,7 +5,7 @@ use super::loops::mul;
 use super::tree::expr::{Buf, Ex, Meanings, all_of, conjuncts};
 use super::tree::{Id, Tree, What, plus};
 use super::{BlockRef, LoopRef, Schedule};
-use passhost_lang::ir::{Dim, loop_kind};
+use passhost_lang::ir::{Dim, Sym, loop_kind};
 use passhost_lang::scalar::PrimOp;
 use passhost_lang::{PassError, pass_error};
 
@@ -199,7 +199,7 @@ impl Tree {
 }
 
 /// Returns the only dimension whose index depends on a variable, if the index is the variable.
-fn dim_of(touch: &Touch, var: passhost_lang::ir::Sym) -> Option<usize> {
+fn dim_of(touch: &Touch, var: Sym) -> Option<usize> {
     let indices = touch.known()?;
     let mut depending = indices.iter().enumerate().filter(|(_, index)| Ex::Dim((*index).clone()).mentions(var));
     let (dim, index) = depending.next()?;

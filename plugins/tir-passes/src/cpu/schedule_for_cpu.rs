@@ -76,21 +76,16 @@ fn schedule_for_cpu(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, P
             continue;
         }
         let tiled = attempt(&mut schedule, |trial| tile_reduction(trial, block, options));
-        if tiled.is_err() {
+        let done = if tiled.is_err() {
             inline_what_follows(&mut schedule, block);
-        }
-        let done = match &tiled {
-            Ok(()) => Ok(()),
-            Err(_) => attempt(&mut schedule, |trial| by_elements(trial, block, options)),
+            attempt(&mut schedule, |trial| by_elements(trial, block, options))
+        } else {
+            Ok(())
         };
         scheduled += usize::from(done.is_ok());
-        let reason = match (&done, &tiled) {
-            (_, Err(error)) if is_reduction => Some(&error.message),
-            (Err(error), _) => Some(&error.message),
-            _ => None,
-        };
-        if let Some(reason) = reason {
-            missed(body, &name, is_reduction, reason, ctx);
+        let outcome = if is_reduction { tiled } else { done };
+        if let Err(error) = outcome {
+            missed(body, &name, is_reduction, &error.message, ctx);
         }
     }
     ctx.statistic("blocks scheduled", scheduled);

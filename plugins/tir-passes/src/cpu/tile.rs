@@ -272,7 +272,7 @@ fn divisors(of: i64) -> impl Iterator<Item = i64> {
     (1..=of.min(MOST_ITERATIONS)).filter(move |divisor| of % divisor == 0)
 }
 
-/// Returns the size of a buffer in bytes. Extents that are not constant count as 1.
+/// Returns the size of a buffer in bytes. Extents that are not constant count as a typical extent.
 fn bytes(buffer: &BufferInfo) -> i64 {
     let extents = buffer.ty.shape.iter().map(|extent| extent.as_int().unwrap_or(TYPICAL));
     extents.fold(buffer.ty.dtype.bytes() as i64, i64::saturating_mul)
