@@ -225,10 +225,5 @@ fn is_within(analyzer: &mut Analyzer, index: Value<'_>, extent: &Dim) -> bool {
     }
     let Some(dim) = index_to_dim(index) else { return false };
     let least = Dim::binary(PrimOp::Ge, dim.clone(), Dim::int(0, dim.dtype()));
-    bounds.min >= 0 && analyzer.can_prove(&Dim::binary(PrimOp::Lt, dim, extent.clone()))
-        || analyzer.can_prove(&Dim::binary(PrimOp::Lt, dim_of(index), extent.clone())) && analyzer.can_prove(&least)
-}
-
-fn dim_of(index: Value<'_>) -> Dim {
-    index_to_dim(index).unwrap_or(Dim::Int(-1))
+    analyzer.can_prove(&Dim::binary(PrimOp::Lt, dim, extent.clone())) && (bounds.min >= 0 || analyzer.can_prove(&least))
 }
