@@ -445,7 +445,6 @@ fn concat(call: Call<'_>) -> Inferred {
     for other in &shapes[1..] {
         for (i, dim) in other.iter().enumerate() {
             if i == at {
-                dims[i] = plain_sum(&dims[i], dim);
                 continue;
             }
             match prove_equal(&dims[i], dim) {
@@ -460,15 +459,19 @@ fn concat(call: Call<'_>) -> Inferred {
             }
         }
     }
-    // As in TVM: a sum would double in length with each concatenation of a tensor with itself.
-    if let [first, others @ ..] = &shapes[..]
-        && !others.is_empty()
-        && first[at].as_int().is_none()
-        && others.iter().all(|other| other[at] == first[at])
-    {
-        dims[at] = Dim::binary(PrimOp::Mul, first[at].clone(), Dim::int(shapes.len() as i64, first[at].dtype()));
-    }
+    let lengths: Vec<&Dim> = shapes.iter().map(|dims| &dims[at]).collect();
+    dims[at] = joint_length(&lengths);
     Ok(with_shape(&out, out.ndim, known.then_some(dims)))
+}
+
+/// Returns the length of concatenated tensors. As in TVM, equal symbolic lengths are multiplied: a sum would double in
+/// size with each concatenation of a tensor with itself.
+fn joint_length(lengths: &[&Dim]) -> Dim {
+    let [first, others @ ..] = lengths else { return Dim::Int(0) };
+    if !others.is_empty() && first.as_int().is_none() && others.iter().all(|length| length == first) {
+        return Dim::binary(PrimOp::Mul, (*first).clone(), Dim::int(lengths.len() as i64, first.dtype()));
+    }
+    others.iter().fold((*first).clone(), |sum, length| plain_sum(&sum, length))
 }
 
 /// Adds two dimensions without simplification: TVM does not simplify the lengths of concatenated tensors, and passes
