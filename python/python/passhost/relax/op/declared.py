@@ -50,7 +50,7 @@ class Signature:
                 shown, optional = (default if how == "value" else None), True
             how_given = inspect.Parameter.KEYWORD_ONLY if by_name else _POSITIONAL
             parameters.append(inspect.Parameter(name, how_given, default=shown))
-        return _ordered(parameters, _SWAPPED[self.name]) if self.name in _SWAPPED else parameters
+        return _swapped(parameters, _SWAPPED[self.name]) if self.name in _SWAPPED else parameters
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """Returns a call with these arguments."""
@@ -89,7 +89,7 @@ class Signature:
         return Attrs(values)
 
 
-def _ordered(parameters: list[inspect.Parameter], swapped: tuple[str, str]) -> list[inspect.Parameter]:
+def _swapped(parameters: list[inspect.Parameter], swapped: tuple[str, str]) -> list[inspect.Parameter]:
     """Swaps two parameters, and makes all of them positional."""
     names = [parameter.name for parameter in parameters]
     a, b = map(names.index, swapped)

@@ -68,8 +68,7 @@ def resize2d(
 ) -> Call:
     """Resizes images. One size applies to both axes."""
     method_options = (method, coordinate_transformation_mode, rounding_method, cubic_alpha, cubic_exclude)
-    options = (_region(roi, 2), layout, *method_options, extrapolation_value, out_dtype)
-    return maker("relax.image.resize2d")(data, _sizes(size, 2), *options)
+    return _resized(2, data, size, roi, layout, *method_options, extrapolation_value, out_dtype)
 
 
 def resize3d(
@@ -87,8 +86,11 @@ def resize3d(
 ) -> Call:
     """Resizes volumes. One size applies to all three axes."""
     method_options = (method, coordinate_transformation_mode, rounding_method, cubic_alpha, cubic_exclude)
-    options = (_region(roi, 3), layout, *method_options, extrapolation_value, out_dtype)
-    return maker("relax.image.resize3d")(data, _sizes(size, 3), *options)
+    return _resized(3, data, size, roi, layout, *method_options, extrapolation_value, out_dtype)
+
+
+def _resized(n: int, data: Expr, size: Any, roi: Any, *options: Any) -> Call:
+    return maker(f"relax.image.resize{n}d")(data, _sizes(size, n), _region(roi, n), *options)
 
 
 def _region(roi: Any, n: int) -> Any:
