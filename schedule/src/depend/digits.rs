@@ -5,6 +5,10 @@ use passhost_lang::arith::{Analyzer, substitute, unused_symbol};
 use passhost_lang::ir::{Dim, DimExpr, Sym};
 use passhost_lang::scalar::PrimOp;
 use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Maximum number of divisions by something that is not constant.
+const MOST_SPLITS: u16 = 4;
 
 /// A variable that starts at 0, and its number of values if constant.
 #[derive(Clone, Debug)]
@@ -24,20 +28,69 @@ pub(crate) struct Digits {
     /// True if every combination of digits corresponds to a value of the variables.
     exact: bool,
     n_vars: usize,
+    /// Variables that two digits have replaced.
+    split: Vec<Sym>,
 }
 
 impl Digits {
     /// Splits `dims` into digits of `vars`; other variables are treated as constant.
     pub(crate) fn new(dims: &[Dim], vars: &[Runs]) -> Digits {
         let (digits, of, n_vars) = (Vec::new(), Vec::new(), vars.len());
-        let mut out = Digits { analyzer: Analyzer::new(), dims: dims.to_vec(), digits, of, exact: true, n_vars };
+        let mut out = Digits {
+            analyzer: Analyzer::new(),
+            dims: dims.to_vec(),
+            digits,
+            of,
+            exact: true,
+            n_vars,
+            split: Vec::new(),
+        };
         let mut meanings = Vec::new();
         for (at, var) in vars.iter().enumerate() {
             meanings.push((var.sym, out.open(at, var, dims)));
         }
         let meaning = |sym: Sym| meanings.iter().find(|(var, _)| var.id == sym.id).map(|(_, dim)| dim.clone());
         out.dims = dims.iter().map(|dim| out.analyzer.simplify(&substitute(dim, &meaning))).collect();
+        out.open_by_extents();
         out
+    }
+
+    /// Splits digits that are divided by something that is not constant into the quotient and the remainder.
+    fn open_by_extents(&mut self) {
+        for n in 0..MOST_SPLITS {
+            let divisor = |at: usize| self.dims.iter().find_map(|dim| self.divisor(dim, self.digits[at].sym));
+            let Some((at, by)) = (0..self.digits.len()).find_map(|at| Some((at, divisor(at)?))) else { return };
+            let (old, of) = (self.digits[at].sym, self.of[at]);
+            // The numbers of the other digits are less than this.
+            let parts = [1, 2].map(|k| unused_symbol(u16::MAX - 2 * n - k, old.dtype));
+            self.split.push(old);
+            self.dims = self.dims.iter().map(|dim| split(dim, old, &by, parts)).collect();
+            self.digits[at] = Runs { sym: parts[0], extent: None };
+            self.digits.push(Runs { sym: parts[1], extent: None });
+            self.of.push(of);
+            self.exact = false;
+        }
+    }
+
+    /// Returns an expression without digits that divides a digit.
+    fn divisor(&self, dim: &Dim, of: Sym) -> Option<Dim> {
+        let Dim::Expr(expr) = dim else { return None };
+        match &**expr {
+            DimExpr::Binary(PrimOp::FloorDiv | PrimOp::FloorMod, _, Dim::Var(var), by)
+                if var.id == of.id && by.as_int().is_none() && !self.mentions_digit(by) =>
+            {
+                Some(by.clone())
+            }
+            DimExpr::Binary(_, _, a, b) => self.divisor(a, of).or_else(|| self.divisor(b, of)),
+            DimExpr::Unary(_, _, a) => self.divisor(a, of),
+            DimExpr::Int(..) | DimExpr::Float(..) => None,
+        }
+    }
+
+    fn mentions_digit(&self, dim: &Dim) -> bool {
+        let mut found = false;
+        dim.vars(&mut |sym| found |= self.digits.iter().any(|digit| digit.sym.id == sym.id));
+        found
     }
 
     /// Splits a variable into digits, and returns the variable as an expression in these digits.
@@ -74,6 +127,11 @@ impl Digits {
     /// Returns the digits in an index with their factors, the smallest factor first; `None` if the index is not a sum
     /// of digits.
     fn terms(&mut self, dim: usize) -> Option<Vec<(usize, i64)>> {
+        let mut has_split = false;
+        self.dims[dim].vars(&mut |sym| has_split |= self.split.iter().any(|split| split.id == sym.id));
+        if has_split {
+            return None;
+        }
         let syms: Vec<Sym> = self.digits.iter().map(|digit| digit.sym).collect();
         let form = self.analyzer.linear_form(&self.dims[dim], &syms)?;
         let mut terms = Vec::new();
@@ -135,6 +193,23 @@ impl Digits {
         }
         self.exact
     }
+}
+
+/// Replaces the quotient and the remainder of a variable by `by` with two variables. Other uses of the variable stay.
+fn split(dim: &Dim, of: Sym, by: &Dim, [quotient, remainder]: [Sym; 2]) -> Dim {
+    let Dim::Expr(expr) = dim else { return dim.clone() };
+    let inner = |dim: &Dim| split(dim, of, by, [quotient, remainder]);
+    Dim::Expr(Arc::new(match &**expr {
+        DimExpr::Binary(PrimOp::FloorDiv, _, Dim::Var(var), c) if var.id == of.id && c == by => {
+            return Dim::Var(quotient);
+        }
+        DimExpr::Binary(PrimOp::FloorMod, _, Dim::Var(var), c) if var.id == of.id && c == by => {
+            return Dim::Var(remainder);
+        }
+        DimExpr::Binary(op, dtype, a, b) => DimExpr::Binary(*op, *dtype, inner(a), inner(b)),
+        DimExpr::Unary(op, dtype, a) => DimExpr::Unary(*op, *dtype, inner(a)),
+        DimExpr::Int(..) | DimExpr::Float(..) => return dim.clone(),
+    }))
 }
 
 /// Collects the numbers by which a variable is divided.

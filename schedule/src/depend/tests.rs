@@ -98,3 +98,19 @@ fn tiles_and_fused_loops_are_told() {
     let digit = Dim::binary(PrimOp::FloorMod, x.floor_div(6), Dim::int(2, DType::I32));
     assert_eq!(Digits::new(&[digit], &runs([24, 1])).told(), [false, true]);
 }
+
+#[test]
+fn quotients_and_remainders_by_an_extent_tell_a_variable() {
+    let [i, n, j] = [0, 1, 2].map(|at| Dim::Var(var(at)));
+    let runs = [Runs { sym: var(0), extent: None }, Runs { sym: var(2), extent: Some(8) }];
+    let told = |dims: &[Dim]| Digits::new(dims, &runs).told();
+    let [quotient, remainder] = [i.clone().floor_div(n.clone()), i.clone().floor_mod(n.clone())];
+    assert_eq!(told(&[quotient.clone(), remainder.clone() * 8 + j.clone()]), [true, true]);
+    let tile = i.clone().floor_div(16);
+    let three = [tile.clone().floor_div(n.clone()), tile.clone().floor_mod(n), i.clone().floor_mod(16) * 8 + j.clone()];
+    assert_eq!(told(&three), [true, true]);
+    assert_eq!(told(&three[1..]), [false, true]);
+    assert_eq!(told(&[quotient.clone(), j.clone()]), [false, true], "the remainder is missing");
+    assert_eq!(told(&[quotient.clone(), remainder.clone() * 4 + j.clone()]), [false, false], "tiles overlap");
+    assert_eq!(told(&[quotient, remainder - i, j]), [false, true], "the second index is the same for all remainders");
+}
