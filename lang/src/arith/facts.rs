@@ -112,6 +112,7 @@ impl Store {
                 let known = self.bounds[id as usize].intersect(bounds);
                 self.facts.atoms.insert(id, known);
                 self.bounds[id as usize] = known;
+                self.assume_factors(id);
             }
             [(first, _), ..] => {
                 let facts = &mut self.facts;
@@ -127,6 +128,19 @@ impl Store {
                     facts.linear.push(Fact { terms, bounds, of });
                 }
             }
+        }
+        Some(())
+    }
+
+    /// Derives that no factor of a positive product is 0, if both are known not to be negative.
+    fn assume_factors(&mut self, product: Id) -> Option<()> {
+        let (a, b) = self.is(product, prim::MUL).filter(|_| self.bounds[product as usize].min >= 1)?;
+        let open = |id: &Id| self.bounds[*id as usize].min == 0;
+        if [a, b].iter().any(|id| self.bounds[*id as usize].min < 0) {
+            return None;
+        }
+        for factor in [a, b].into_iter().filter(open).collect::<Vec<Id>>() {
+            self.assume_sum(self.sum_of(factor), Bounds::at_least(1), None);
         }
         Some(())
     }

@@ -55,7 +55,16 @@ impl Store {
                 prim::MAX if *c > 0 => of(a).max(of(b)),
                 prim::MIN | prim::MAX => of(a).min(of(b)),
                 SELECT | IF_THEN_ELSE => of(b).min(of(node.c)),
+                prim::FLOORDIV if *c < 0 => {
+                    let by_number = self.least_of_quotient(sum, (*id, *c), steps).unwrap_or(Bounds::NEG_INF);
+                    by_number.max(self.least_below_factor(sum, (*id, *c), steps).unwrap_or(Bounds::NEG_INF))
+                }
                 prim::FLOORDIV => self.least_of_quotient(sum, (*id, *c), steps).unwrap_or(Bounds::NEG_INF),
+                // A remainder is at most the divisor minus 1.
+                prim::FLOORMOD if *c < 0 && self.bounds[b as usize].min >= 0 => {
+                    let with_divisor = of(b);
+                    if with_divisor == Bounds::NEG_INF { continue } else { with_divisor.saturating_sub(*c) }
+                }
                 _ => continue,
             };
             least = least.max(bound);
@@ -72,6 +81,29 @@ impl Store {
         let less = if c > 0 { (d - 1).checked_mul(c)? } else { 0 };
         (least != Bounds::NEG_INF).then_some(())?;
         Some(-(-(i128::from(least) - i128::from(less))).div_euclid(d.into())).and_then(|v| i64::try_from(v).ok())
+    }
+
+    /// Returns a lower bound of `sum`, where `x // d` is replaced by `n - 1` because of `x < n * d`. `d` is not constant, and `n * d` is a
+    /// product that an assumption mentions.
+    fn least_below_factor(&self, sum: &Sum, (id, c): (Id, i64), steps: u32) -> Option<i64> {
+        let (x, d) = self.is(id, prim::FLOORDIV).filter(|(_, d)| self.as_int(*d).is_none())?;
+        (self.bounds[d as usize].min >= 0).then_some(())?;
+        let products =
+            self.facts.with_term.keys().filter_map(|product| Some((*product, self.other_factor(*product, d)?)));
+        let bounds = products.filter_map(|(product, n)| {
+            let room = self.plus(&Sum::atom(product), &self.sum_of(x), -1)?;
+            (self.least(&room, steps - 1) >= 1).then_some(())?;
+            let rest = self.plus(sum, &Sum::atom(id), c.checked_neg()?)?;
+            let least = self.least(&self.plus(&rest, &self.sum_of(n), c)?, steps - 1);
+            (least != Bounds::NEG_INF).then(|| least.saturating_sub(c))
+        });
+        bounds.max()
+    }
+
+    /// Returns the factor that a product has besides `d`.
+    fn other_factor(&self, product: Id, d: Id) -> Option<Id> {
+        let (a, b) = self.is(product, prim::MUL)?;
+        if a == d { Some(b) } else { Some(a).filter(|_| b == d) }
     }
 
     /// Returns the canonical `min` or `max` of canonical integers.

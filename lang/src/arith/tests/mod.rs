@@ -32,6 +32,30 @@ fn each_tile_of_a_loop_begins_within_its_extent() {
     assert!(!analyzer.can_prove(&op(Ge, var(1), 1)), "the loop may not run at all");
 }
 
+#[test]
+fn quotient_and_remainder_of_a_fused_loop_are_within_the_extents() {
+    let [i, rows, n] = [0, 1, 2].map(var);
+    let mut analyzer = Analyzer::new();
+    [1, 2].iter().for_each(|id| analyzer.bind_bounds(sym(*id), Bounds::at_least(0)));
+    analyzer.bind_range(sym(0), &Dim::Int(0), &op(Mul, op(Mul, rows.clone(), n.clone()), 16));
+    let tile = op(FloorDiv, i.clone(), 16);
+    let [row, column] = [FloorDiv, FloorMod].map(|of| op(of, tile.clone(), n.clone()));
+    assert!(analyzer.can_prove(&op(Lt, row.clone(), rows.clone())));
+    assert!(analyzer.can_prove(&op(Lt, column.clone(), n.clone())));
+    assert!(analyzer.can_prove(&op(Ge, row.clone(), 0)) && analyzer.can_prove(&op(Ge, column.clone(), 0)));
+    assert!(!analyzer.can_prove(&op(Lt, op(Add, row, 1), rows.clone())));
+    assert!(!analyzer.can_prove(&op(Lt, op(Add, column, 1), n.clone())));
+    assert!(!analyzer.can_prove(&op(Lt, op(FloorDiv, i, n), rows)), "the extent has another factor");
+    let tiles = op(FloorDiv, op(Add, var(2), 7), 8);
+    let mut analyzer = Analyzer::new();
+    [1, 2].iter().for_each(|id| analyzer.bind_bounds(sym(*id), Bounds::at_least(0)));
+    analyzer.bind_range(sym(0), &Dim::Int(0), &op(Mul, tiles.clone(), var(1)));
+    assert!(analyzer.can_prove(&op(Lt, op(FloorDiv, var(0), tiles.clone()), var(1))));
+    assert!(analyzer.can_prove(&op(Lt, op(Mul, op(FloorMod, var(0), tiles), 8), var(2))));
+    let mut unbound = Analyzer::new();
+    assert!(!unbound.can_prove(&op(Lt, op(FloorMod, var(0), var(2)), var(2))), "the divisor may be negative");
+}
+
 /// Returns the value of a dimension; `None` if an operation in it is undefined.
 fn value(dim: &Dim, vars: &[i64]) -> Option<i64> {
     match dim {
