@@ -297,6 +297,33 @@ def f(A: T.Buffer((4,), \"int32\"), B: T.Buffer((4,), \"int32\")):
     assert_eq!(tensors[1].values::<i32>().expect("integers"), [-3, -4, 1, 2]);
 }
 
+/// A division is moved out of a loop, and may then be executed although its divisor is 0.
+#[test]
+fn a_division_that_is_not_reached_does_not_fail() {
+    let of_rows = |around: &str, index: &str| {
+        format!(
+            "\
+@T.prim_func(s_tir=True)
+def f(a: T.handle, b: T.handle):
+    n = T.int64()
+    A = T.match_buffer(a, (n,), \"float32\")
+    B = T.match_buffer(b, (4,), \"float32\")
+    for k in range(4):
+        {around}:
+            B[{index}] = A[k % n] + T.float32(1)
+"
+        )
+    };
+    for around in ["for i in range(n)", "if n > 0"] {
+        let mut none = [floats(&[0], &[]), floats(&[4], &[5.0; 4])];
+        run(&of_rows(around, "k // n * n + k % n"), &mut none).unwrap_or_else(|fault| panic!("{around}: {fault}"));
+        assert_eq!(none[1].values::<f32>().expect("floats"), [5.0; 4]);
+        let mut some = [floats(&[3], &[1.0, 2.0, 3.0]), floats(&[4], &[5.0; 4])];
+        run(&of_rows(around, "k // n * n + k % n"), &mut some).expect("it runs");
+        assert_eq!(some[1].values::<f32>().expect("floats"), [2.0, 3.0, 4.0, 2.0]);
+    }
+}
+
 #[test]
 fn a_block_may_be_executed_where_its_iterators_say() {
     let text = "\

@@ -1,6 +1,7 @@
 //! Emits loads and stores, their bounds checks, and allocations.
 
 use super::function::{Function, Memory};
+use super::scalars;
 use super::{FILLED, Field};
 use super::{read, types};
 use runtime::program::{Access, Affine, Buffer, Instr, Reg, Scalar, each_instr};
@@ -61,8 +62,8 @@ impl Function<'_, '_> {
     /// Returns true if the function checks a buffer once at its start, that is, if the extents are available there, and
     /// the caller passes the memory.
     fn is_looked_at(&self, buffer: &Buffer) -> bool {
-        let symbols: Vec<Reg> = self.module.program.symbols.iter().map(|symbol| symbol.reg).collect();
-        let known = |form: &Affine| form.terms.iter().all(|(reg, _)| symbols.contains(reg));
+        let scalars = scalars(self.module.program);
+        let known = |form: &Affine| form.terms.iter().all(|(reg, _)| scalars.contains(reg));
         // The strides of a compact buffer follow from its extents.
         let strides = if is_plainly_compact(buffer) { &[][..] } else { &buffer.strides };
         let forms = buffer.shape.iter().chain(strides).chain([&buffer.offset]);

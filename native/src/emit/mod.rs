@@ -43,7 +43,7 @@ pub(crate) use sites::{INTERPRET, MOST_VALUES, OF_CALLBACK, Site};
 use self::function::Function;
 use self::ranges::Ranges;
 use runtime::Fault;
-use runtime::program::{Affine, Instr, ParamKind, Program, Proven, Reg, Scalar, depth, each_instr};
+use runtime::program::{Affine, Instr, ParamKind, Program, Proven, Reg, Scalar, Sums, depth, each_instr};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -87,6 +87,7 @@ const DEEPEST: usize = 100;
 /// # Errors
 /// Fails if some part of the program cannot be compiled.
 pub(crate) fn emit(program: &Program, proven: &Proven, purpose: Purpose) -> Result<Emitted, Fault> {
+    let program = &program.with_single_loops();
     let mut module = Module::new(program, ENTRY, (proven, purpose));
     module.kernel()?;
     let (scalars, sites) = (scalars(program), std::mem::take(&mut module.sites));
@@ -129,6 +130,7 @@ struct Module<'p> {
     proven: &'p Proven,
     purpose: Purpose,
     ranges: Ranges,
+    sums: Sums,
     /// For each register, true for an integer stored in 64 bits.
     wide: Vec<bool>,
     sites: Vec<Site>,
@@ -175,14 +177,16 @@ impl<'p> Module<'p> {
 
     fn new(program: &'p Program, name: &'p str, (proven, purpose): (&'p Proven, Purpose)) -> Module<'p> {
         let ranges = Ranges::of(program);
+        let sums = Sums::of(program, |reg, sum| ranges.fits(program.registers[reg.index()], sum));
         Module {
             program,
             name,
             proven,
             purpose,
             unasked: unasked::loops_to_vectorize(program),
-            unmasked: tiles::without_masks(program, &ranges),
+            unmasked: tiles::without_masks(program, &ranges, &sums),
             ranges,
+            sums,
             wide: ranges::of_forms(program),
             sites: Vec::new(),
             functions: String::new(),
@@ -291,9 +295,13 @@ mod tests {
     use script::NoOps;
 
     fn emitted(body: &str, hides_masks: bool) -> String {
+        let params = "A: T.Buffer((64, 64), \"float32\"), C: T.Buffer((64, 64), \"float32\")";
+        of_params(params, body, hides_masks)
+    }
+
+    fn of_params(params: &str, body: &str, hides_masks: bool) -> String {
         let head =
             "# from tvm.script import ir as I\n# from tvm.script import tirx as T\n\n@I.ir_module\nclass Module:\n";
-        let params = "A: T.Buffer((64, 64), \"float32\"), C: T.Buffer((64, 64), \"float32\")";
         let lines: String = body.lines().map(|line| format!("        {line}\n")).collect();
         let text = format!("{head}    @T.prim_func(s_tir=True)\n    def f({params}):\n{lines}");
         let module = script::read(&text, &NoOps).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -362,6 +370,35 @@ mod tests {
         };
         assert_eq!((kept_with("p * 16 + l < q"), kept_with("i + p < q and p * 16 + l < q")), (0, 0));
         assert_eq!((kept_with("p * 16 + l < q + 1"), kept_with("i + p < q")), (1, 1));
+    }
+
+    /// Quotients and remainders by an extent are within the extents, and together determine the iteration.
+    #[test]
+    fn fused_loops_over_symbolic_extents_have_threads_and_vectors() {
+        let loops = |n: &str, row: &str, column: &str| {
+            let body = format!(
+                "for f in T.parallel(m * {n} * 4):
+    for l in T.vectorized(16):
+        if f % 4 * 16 + l < 60:
+            C[{row}, {column}, f % 4 * 16 + l] = A[{row}, {column}, f % 4 * 16 + l] + T.float32(1)"
+            );
+            let text = of_params(
+                "a: T.handle, c: T.handle",
+                &format!(
+                    "m = T.int64()
+n = T.int64()
+A = T.match_buffer(a, (m, {n}, 64), \"float32\")
+C = T.match_buffer(c, (m, {n}, 64), \"float32\")
+{body}"
+                ),
+                false,
+            );
+            (text.contains(".part1.work("), text.contains("fadd <16 x float>"))
+        };
+        assert_eq!(loops("n", "f // 4 // n", "f // 4 % n"), (true, true));
+        assert_eq!(loops("8", "f // 32", "f % 32 // 4"), (true, true));
+        let several = "several iterations of `f` write an element";
+        assert_eq!(loops("n", "f // 4 // n", "T.min(f // 4 % n, 3)"), (false, true), "{several}");
     }
 
     #[test]

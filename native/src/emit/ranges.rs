@@ -63,6 +63,12 @@ impl Ranges {
         Some((i64::try_from(low).ok()?, i64::try_from(high).ok()?))
     }
 
+    /// Returns true if a register of a type holds a form without wrapping around.
+    pub(super) fn fits(&self, scalar: Scalar, form: &Affine) -> bool {
+        let (low, high) = if scalar == Scalar::UInt(64) { (0, i64::MAX) } else { scalar.range() };
+        self.form(form).is_some_and(|(least, most)| low <= least && most <= high)
+    }
+
     fn list(&mut self, program: &Program, list: &[Instr]) {
         for instr in list {
             match instr {

@@ -271,7 +271,7 @@ impl Function<'_, '_> {
             return self.in_vectors(of, vector);
         }
         let is_parallel = of.kind == LoopKind::Parallel && !self.in_thread && !self.module.purpose.watched;
-        if is_parallel && self.vector.is_none() && can_be_shared(of, &self.module.program.buffers) {
+        if is_parallel && self.vector.is_none() && can_be_shared(of, self.module.program, &self.module.sums) {
             return self.parallel(of);
         }
         let [min, extent] = [&of.min, &of.extent].map(|form| self.form(form));
@@ -357,7 +357,7 @@ impl Function<'_, '_> {
         let is_chosen = self.module.unasked.contains(&of.var);
         let asked = of.kind == LoopKind::Vectorized && extent <= MOST_LANES && !self.module.purpose.watched;
         let fits = self.vector.is_none() && (asked || is_chosen);
-        if !fits || !may_be_vector(of) || !can_be_shared(of, &self.module.program.buffers) {
+        if !fits || !may_be_vector(of) || !can_be_shared(of, self.module.program, &self.module.sums) {
             return None;
         }
         let varying = varying(self.module.program, of);

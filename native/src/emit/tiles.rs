@@ -9,17 +9,17 @@ use super::ranges::Ranges;
 use super::read;
 use super::statements::varying;
 use runtime::program::{
-    Access, Affine, Binary, Instr, Literal, Loop, LoopKind, Program, Reg, Scalar, each_instr, each_list,
+    Access, Affine, Binary, Instr, Loop, LoopKind, Program, Reg, Scalar, Sums, each_instr, each_list,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Returns the storages whose accesses do not need a mask.
-pub(super) fn without_masks(program: &Program, ranges: &Ranges) -> BTreeSet<u32> {
+pub(super) fn without_masks(program: &Program, ranges: &Ranges, sums: &Sums) -> BTreeSet<u32> {
     let (candidates, mut out) = (in_vectors(program), BTreeSet::new());
     if candidates.is_empty() {
         return out;
     }
-    let known = Known::of(program, ranges);
+    let known = Known::of(program, ranges, sums);
     each_list(&program.body, &mut |list| {
         let mut uses = None;
         for (at, instr) in list.iter().enumerate() {
@@ -86,80 +86,22 @@ impl Uses {
     }
 }
 
-/// Maximum number of registers in a sum that is expanded.
-const MOST_TERMS: usize = 16;
-
 /// Facts about registers.
 struct Known<'p> {
     program: &'p Program,
     ranges: &'p Ranges,
-    /// The instruction that writes each register; `None` if several instructions write it.
-    definitions: BTreeMap<Reg, Option<&'p Instr>>,
-    /// The registers that hold sums, expanded to registers that are written once and are not sums.
-    sums: BTreeMap<Reg, Affine>,
-    /// The first register that holds each quotient and remainder.
-    quotients: HashMap<(Binary, Affine, Affine), Reg>,
+    sums: &'p Sums,
+    /// The instructions that write registers. Registers with several values are excluded.
+    definitions: BTreeMap<Reg, &'p Instr>,
 }
 
 impl<'p> Known<'p> {
-    fn of(program: &'p Program, ranges: &'p Ranges) -> Known<'p> {
-        let mut definitions: BTreeMap<Reg, Option<&Instr>> = BTreeMap::new();
+    fn of(program: &'p Program, ranges: &'p Ranges, sums: &'p Sums) -> Known<'p> {
+        let mut definitions = BTreeMap::new();
         each_instr(&program.body, &mut |instr| {
-            if let Some(reg) = instr.written() {
-                definitions.entry(reg).and_modify(|of| *of = None).or_insert(Some(instr));
-            }
+            definitions.extend(instr.written().filter(|reg| sums.is_fixed(*reg)).map(|reg| (reg, instr)));
         });
-        let mut known = Known { program, ranges, definitions, sums: BTreeMap::new(), quotients: HashMap::new() };
-        each_instr(&program.body, &mut |instr| {
-            let sum = instr.written().and_then(|reg| Some((reg, known.sum(reg, instr)?)));
-            known.sums.extend(sum);
-        });
-        known
-    }
-
-    /// Returns true if a register is written at most once. Unwritten registers are passed by the caller.
-    fn is_fixed(&self, reg: Reg) -> bool {
-        self.definitions.get(&reg).is_none_or(Option::is_some)
-    }
-
-    fn are_fixed(&self, form: &Affine) -> bool {
-        form.terms.iter().all(|(reg, _)| self.is_fixed(*reg))
-    }
-
-    /// Returns the sum that an instruction writes; `None` if the register cannot hold it.
-    fn sum(&mut self, reg: Reg, instr: &Instr) -> Option<Affine> {
-        let of = |reg: &Reg| Affine::from(*reg);
-        let number = |reg: &Reg| self.sums.get(reg)?.as_constant();
-        let sum = match instr {
-            Instr::Const { value: Literal::Int(value), .. } => Affine::from(*value),
-            Instr::Affine { form, .. } => form.clone(),
-            Instr::Binary { op: Binary::Add, a, b, .. } => of(a).plus(&of(b), 1),
-            Instr::Binary { op: Binary::Sub, a, b, .. } => of(a).plus(&of(b), -1),
-            Instr::Binary { op: Binary::Mul, a, b, .. } => {
-                let (of, factor) = number(b).map(|n| (a, n)).or_else(|| Some((b, number(a)?)))?;
-                Affine::from(0).plus(&Affine::from(*of), factor)
-            }
-            Instr::Binary { op: op @ (Binary::FloorDiv | Binary::FloorMod), a, b, .. } => {
-                let [a, b] = [a, b].map(|reg| self.written_out(&of(reg)));
-                [&a, &b].into_iter().all(|of| self.are_fixed(of)).then_some(())?;
-                of(self.quotients.entry((*op, a, b)).or_insert(reg))
-            }
-            _ => return None,
-        };
-        let scalar = self.program.registers[reg.index()];
-        let (low, high) = if scalar == Scalar::UInt(64) { (0, i64::MAX) } else { scalar.range() };
-        // Sums of 64 bits wrap like the registers.
-        let holds = scalar == Scalar::Int(64)
-            || self.ranges.form(&sum).is_some_and(|(least, most)| low <= least && most <= high);
-        (self.is_fixed(reg) && self.are_fixed(&sum) && holds).then(|| self.written_out(&sum))
-    }
-
-    /// Expands each register in `form` that holds a sum.
-    fn written_out(&self, form: &Affine) -> Affine {
-        form.terms.iter().fold(Affine::from(form.constant), |sum, (reg, factor)| match self.sums.get(reg) {
-            Some(of) if sum.terms.len() + of.terms.len() <= MOST_TERMS => sum.plus(of, *factor),
-            _ => sum.plus(&Affine::from(*reg), *factor),
-        })
+        Known { program, ranges, sums, definitions }
     }
 }
 
@@ -193,7 +135,7 @@ impl<'p> Tile<'p> {
             let computes = matches!(instr, Instr::Const { .. } | Instr::Affine { .. } | Instr::Binary { .. });
             let mut varies = !computes;
             read(instr, known.program, &mut |reg| varies |= inner.contains(&reg));
-            inner.extend(instr.written().filter(|reg| varies || !known.is_fixed(*reg)));
+            inner.extend(instr.written().filter(|reg| varies || !known.sums.is_fixed(*reg)));
         });
         let (vectors, around, stored, loaded) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Tile { known, storage, buffer: None, inner, vectors, around, stored, loaded }
@@ -303,7 +245,7 @@ impl<'p> Tile<'p> {
             range.is_some_and(|((first, last), row)| first >= 0 && last < row)
         };
         let (dim, rest) = access.index.iter().enumerate().find_map(|(dim, index)| {
-            let rest = form.plus(&self.known.written_out(index), -1);
+            let rest = form.plus(&self.known.sums.written_out(index), -1);
             self.is_same(&rest).then_some((dim, rest))
         })?;
         let is_place = buffer.is_distinct() && (dim..access.index.len()).all(is_within);
@@ -312,8 +254,8 @@ impl<'p> Tile<'p> {
 
     /// Splits a condition into comparisons `a < b`, and returns `a` and `b` of each; `None` for a part of any other kind.
     fn bounds(&self, cond: Reg) -> Vec<Option<(Affine, Affine)>> {
-        let written = |reg: &Reg| self.known.written_out(&Affine::from(*reg));
-        match self.known.definitions.get(&cond).copied().flatten() {
+        let written = |reg: &Reg| self.known.sums.written_out(&Affine::from(*reg));
+        match self.known.definitions.get(&cond) {
             // An unsigned 64-bit comparison gives different results.
             Some(Instr::Binary { op: Binary::Lt, a, b, .. })
                 if [a, b].iter().all(|of| self.known.program.registers[of.index()] != Scalar::UInt(64)) =>
@@ -363,6 +305,7 @@ mod tests {
             }
         });
         assert!(allocated == n && searched <= 8 * n, "{searched} of {allocated}");
-        assert_eq!(without_masks(&program, &Ranges::of(&program)).len(), n);
+        let sums = Sums::of(&program, |_, _| false);
+        assert_eq!(without_masks(&program, &Ranges::of(&program), &sums).len(), n);
     }
 }

@@ -10,7 +10,8 @@
 //! only for buffers passed by the caller, because shared memory belongs to a single thread block.
 
 use crate::fault::FaultKind;
-use crate::program::{Instr, Loop, LoopKind, Program, Reg, Scalar, can_be_shared, each_instr};
+use crate::program::{Instr, Loop, LoopKind, Program, Reg, Scalar, Sums, can_be_shared, each_instr};
+use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 
 /// The watched loops and memory of a program.
@@ -24,11 +25,11 @@ pub(super) struct Watched {
 
 impl Watched {
     pub(super) fn of(program: &Program) -> Watched {
-        let mut loops = BTreeSet::new();
+        let (mut loops, sums) = (BTreeSet::new(), OnceCell::new());
         each_instr(&program.body, &mut |instr| {
             if let Instr::For(of) = instr
                 && !matches!(of.kind, LoopKind::Serial | LoopKind::Unrolled)
-                && !can_be_shared(of, &program.buffers)
+                && !can_be_shared(of, program, sums.get_or_init(|| Sums::of(program, |_, _| false)))
             {
                 loops.insert(of.var);
             }

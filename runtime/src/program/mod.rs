@@ -45,6 +45,7 @@ mod lower;
 mod operations;
 mod positions;
 mod print;
+mod sums;
 mod walk;
 mod written;
 
@@ -53,13 +54,14 @@ pub use lanes::can_be_shared;
 pub use lower::{lower, lower_strictly};
 pub use operations::float_operations;
 pub use positions::{from_memory, positions};
+pub use sums::Sums;
 pub use walk::{depth, each_instr, each_instr_mut, each_list};
 pub use written::Proven;
 
 pub use passhost_lang::scalar::{Binary, Math, Scalar, Unary};
 
 use passhost_lang::ir::Dim;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A register. It is written by one instruction, or by an [`Instr::Copy`] at the end of each of two branches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -99,6 +101,8 @@ pub struct Program {
     pub loops: BTreeMap<Reg, String>,
     /// True if the function has blocks; the buffers that it allocates may then still be moved.
     pub has_blocks: bool,
+    /// Registers with quotients and remainders whose divisor is provably not 0.
+    pub safe: BTreeSet<Reg>,
     /// The instructions.
     pub body: Vec<Instr>,
 }

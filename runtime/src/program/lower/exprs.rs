@@ -125,11 +125,19 @@ impl Lower {
             }
             (PrimOp::And | PrimOp::Or, Some(b)) => self.logic(op, [a, b], lane),
             (op, Some(b)) => {
+                let is_safe = matches!(op, PrimOp::FloorDiv | PrimOp::FloorMod) && self.is_positive(b);
                 let (a, b) = (self.expr(a, lane)?, self.expr(b, lane)?);
-                self.operation(op, scalar, a, b)
+                let reg = self.operation(op, scalar, a, b)?;
+                self.program.safe.extend(is_safe.then_some(reg));
+                Ok(reg)
             }
             _ => Err(Fault::unsupported("an operation without its second operand")),
         }
+    }
+
+    /// Returns true if an integer is provably positive.
+    fn is_positive(&mut self, value: Value<'_>) -> bool {
+        !scalar_of(dtype_of(value)).is_ok_and(Scalar::is_float) && self.analyzer().index_bounds(value).min > 0
     }
 
     pub(super) fn unary(&mut self, op: Unary, result: Scalar, a: Reg) -> Reg {

@@ -144,8 +144,12 @@ impl Lower {
                 self.choice(cond, scalar, |lower| lower.dim(then), |lower| lower.dim(otherwise))
             }
             DimExpr::Binary(op, _, a, b) => {
+                let divides = matches!(op, PrimOp::FloorDiv | PrimOp::FloorMod);
+                let is_safe = divides && b.as_int().is_some_and(|by| by > 0);
                 let (a, b) = (self.dim(a)?, self.dim(b)?);
-                self.operation(*op, scalar, a, b)
+                let reg = self.operation(*op, scalar, a, b)?;
+                self.program.safe.extend(is_safe.then_some(reg));
+                Ok(reg)
             }
         }
     }

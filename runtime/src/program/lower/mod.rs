@@ -12,7 +12,7 @@ mod stmts;
 use self::choices::negated;
 use super::{Affine, Instr, Literal, Mark, Program, Reg, Scalar};
 use crate::fault::Fault;
-use passhost_lang::arith::{Analyzer, FIRST_ATOM, symbol_of};
+use passhost_lang::arith::{Analyzer, Bounds, FIRST_ATOM, symbol_of};
 use passhost_lang::ir::records::kind;
 use passhost_lang::ir::{Body, BodyKind, DType, Dim, Expr, Value};
 use passhost_lang::scalar::PrimOp;
@@ -39,6 +39,19 @@ pub fn lower_strictly(func: &Body) -> Result<Program, Fault> {
 /// Bytes of stack for nested statements.
 const STACK: usize = 32 << 20;
 
+/// Returns an analyzer that knows the ranges of loops, and that the extents of arguments are not negative.
+fn analyzer(func: &Body) -> Analyzer {
+    let mut analyzer = Analyzer::of_body(func);
+    for ty in func.root().param_buffers().into_iter().filter_map(Value::as_buffer_type) {
+        for dim in &ty.shape {
+            if let Dim::Var(sym) = dim {
+                analyzer.bind_bounds(*sym, Bounds::at_least(0));
+            }
+        }
+    }
+    analyzer
+}
+
 fn lowered(func: &Body, strict: bool) -> Result<Program, Fault> {
     if func.kind() != BodyKind::PrimFunc {
         return Err(Fault::unsupported("this function, which is not a PrimFunc"));
@@ -46,7 +59,7 @@ fn lowered(func: &Body, strict: bool) -> Result<Program, Fault> {
     let root = func.root();
     let name = root.attr("global_symbol").and_then(|attr| attr.as_str()).or(root.name()).unwrap_or_default();
     let program = Program { name: name.to_string(), ..Program::default() };
-    let analyzers = vec![Analyzer::of_body(func)];
+    let analyzers = vec![analyzer(func)];
     let (scalars, buffers, pointers, symbols, hidden) = Default::default();
     let (code, blocks, statement, chosen_by, nested_until) = (vec![Vec::new()], Vec::new(), 0, Vec::new(), 0);
     let mut lower = Lower {
