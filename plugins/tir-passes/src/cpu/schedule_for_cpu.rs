@@ -3,7 +3,7 @@
 //! *Expects* PrimFuncs with blocks, as LegalizeOps and FuseTIR create them. *Keeps* functions without blocks, and
 //! blocks that no rule fits. *Never* changes the order in which a sum is computed, so results are bitwise identical.
 
-use super::tile::Tile;
+use super::tile::{PARTS, Tile};
 use super::tiled::tiled;
 use plugin_api::ir::loop_kind;
 use plugin_api::prelude::*;
@@ -14,17 +14,17 @@ declare_pass! {
     /// Schedules PrimFuncs for a CPU, with vectors, tiles in registers, and threads.
     ///
     /// A reduction is computed in tiles whose sums stay in registers, and elementwise operations on its result are
-    /// computed for each tile at once. The size of a tile minimizes the time per element in a simple model of registers
-    /// and loads. Inputs that are computed for the reduction, such as an input padded with zeros, are computed in
+    /// computed for each tile at once. The size of a tile minimizes the time per element in a simple model of registers,
+    /// loads and cache conflicts. Inputs that are computed for the reduction, such as an input padded with zeros, are computed in
     /// parts, each for a few tiles and in the thread of these tiles. The same holds for the contiguous copy of an input
     /// that is larger than a cache and read often. If the width of a convolution is not a multiple of a vector, the
     /// lanes are channels, and the filter is copied so that its channels are contiguous. Other blocks get vectors and
     /// threads. Each step is a primitive of the schedule library, which rejects steps that would change the result; a
     /// block that does not match a rule does not change, and the reason is reported (`passhost run --missed`).
     ///
-    /// Extents need not be constant. A tile is then chosen for a typical extent, and the last tile is computed whole: rows
-    /// beyond the end repeat the last row, lanes beyond the end are masked, and only the elements within the extent are
-    /// stored.
+    /// Extents need not be constant. A tile is then chosen for a typical extent. If an extent is not a multiple of the
+    /// tile, the last tile is computed whole: rows beyond the end repeat the last row, lanes beyond the end are masked,
+    /// and only the elements within the extent are stored.
     ///
     /// Expects PrimFuncs with blocks; run `s_tir.LowerInitBlock` to `s_tir.LowerOpaqueBlock` afterwards. The order of
     /// sums does not change, so results are bit-identical.
@@ -214,7 +214,13 @@ fn by_elements(schedule: &mut Schedule, block: BlockRef, options: &Options) -> R
         let order: Vec<LoopRef> = first.chain([rest]).chain(along).chain([vector]).collect();
         schedule.reorder(&order)?;
         schedule.vectorize(vector)?;
-        outer.push(rest);
+        // A fused loop over a symbolic number of vectors would divide by it for each vector.
+        let n =
+            outer.iter().try_fold(1i64, |all, of| Some(all.saturating_mul(schedule.loop_extent(*of).ok()?.as_int()?)));
+        let is_enough = n.is_none_or(|n| n >= PARTS);
+        if !is_enough || schedule.loop_extent(rest)?.as_int().is_some() {
+            outer.push(rest);
+        }
     }
     in_threads(schedule, &outer);
     Ok(())
@@ -239,6 +245,8 @@ fn lanes(info: &BlockInfo, vector_bytes: i64) -> Result<i64, PassError> {
 
 /// Number of parallel iterations that suffices to occupy all threads.
 const ENOUGH: i64 = 64;
+/// The assumed number of iterations of a loop whose extent is not constant.
+const USUAL: i64 = 8;
 
 /// Fuses the outermost loops, as many as needed to occupy all threads, into one parallel loop.
 pub(super) fn in_threads(schedule: &mut Schedule, loops: &[LoopRef]) {
@@ -250,7 +258,7 @@ pub(super) fn in_threads(schedule: &mut Schedule, loops: &[LoopRef]) {
             break;
         }
         taken.push(*of);
-        iterations *= extent.as_int().unwrap_or(2).max(1);
+        iterations *= extent.as_int().unwrap_or(USUAL).max(1);
     }
     // If the loops are not adjacent, they cannot be fused, and only the first is parallelized.
     let joined = |taken: &[LoopRef]| {

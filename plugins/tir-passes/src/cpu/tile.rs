@@ -37,6 +37,7 @@ const REGISTERS: i64 = 30;
 /// Maximum number of iterations of a loop in a tile, and maximum number of vectors.
 const MOST_ITERATIONS: i64 = 16;
 const MOST_VECTORS: i64 = 4;
+const MOST_VECTORS_READ_ONCE: i64 = 24;
 /// Number of bytes of repeatedly read input that fit into the cache. Applies to the whole input, or to a part of it if
 /// the whole does not fit.
 const CACHED: i64 = 512 << 10;
@@ -44,11 +45,24 @@ const CACHED_PART: i64 = 256 << 10;
 /// Minimum number of reads that makes copying a part of the input profitable.
 const OFTEN: i64 = 3;
 /// Minimum number of parts of the work that occupies the threads.
-const PARTS: i64 = 4;
+pub(super) const PARTS: i64 = 4;
 /// Cycles to copy an element of a filter, and to store an element of a tile whose lanes are not contiguous in the
 /// result.
 const CYCLES_TO_PACK: f64 = 3.0;
 const CYCLES_TO_UNPACK: f64 = 1.5;
+
+/// How much longer a product of matrices takes if the last tile has fewer vectors than the others, because each vector
+/// is then computed under a condition.
+const BRANCHES: f64 = 1.5;
+
+/// How much longer a loop takes if its last tile is partial.
+const PARTIAL: f64 = 1.2;
+/// The sets of a first-level cache repeat after this number of bytes. Each has at least `WAYS` lines of `LINE` bytes.
+const SETS: i64 = 4096;
+const LINE: i64 = 64;
+const WAYS: i64 = 8;
+/// How much longer a tile takes whose scalars evict each other from the cache.
+const CONFLICTS: f64 = 2.0;
 
 /// The loops of the result of a reduction, and the loops on which its operands depend.
 struct Operands<'i> {
@@ -101,7 +115,7 @@ impl<'i> Operands<'i> {
         };
         let mut depending = self.reads.iter().enumerate().filter(|(_, read)| self.depends(read, channels));
         let (at, _) = depending.next().filter(|(_, read)| is_filter(read))?;
-        (self.reductions >= 3 && depending.next().is_none()).then_some(at)
+        (self.is_convolution() && depending.next().is_none()).then_some(at)
     }
 
     /// Returns the longest loop whose iterations all use the same vectors. In a grouped convolution, vectors are the
@@ -109,19 +123,25 @@ impl<'i> Operands<'i> {
     fn channels(&self, vector: usize) -> Option<usize> {
         let same = |at: &usize| self.read(vector, true).all(|read| !self.depends(read, *at));
         let found = self.others(vector).filter(same).max_by_key(|at| (self.is_long(*at), self.loops[*at].1));
-        found.or_else(|| Some(1).filter(|_| self.reductions >= 3 && self.loops.len() == 4 && self.loops[1].1 > 1))
+        found.or_else(|| Some(1).filter(|_| self.is_convolution() && self.loops.len() == 4 && self.loops[1].1 > 1))
     }
 
     /// Returns true if a loop has enough iterations for a tile, whatever the extents of the call are.
     fn is_long(&self, at: usize) -> bool {
-        let (iter, extent) = self.loops[at];
-        self.iters[iter].extent.is_some() && extent >= MOST_VECTORS
+        self.is_constant(at) && self.loops[at].1 >= MOST_VECTORS
     }
 
-    /// Returns the last loop whose iterations all use the same scalars.
+    /// Returns the last loop whose iterations all use the same scalars. Without scalars, several rows in a tile only keep
+    /// the processor busy, and a row too many costs more; so the extent must be known.
     fn rows(&self, vector: usize, channels: Option<usize>) -> Option<usize> {
         let same = |at: &usize| self.read(vector, false).all(|read| !self.depends(read, *at));
-        self.others(vector).filter(|at| Some(*at) != channels).filter(same).last()
+        let has_scalars = self.read(vector, false).next().is_some();
+        let fits = |at: &usize| has_scalars || self.is_constant(*at);
+        self.others(vector).filter(|at| Some(*at) != channels).filter(same).filter(fits).last()
+    }
+
+    fn is_constant(&self, at: usize) -> bool {
+        self.iters[self.loops[at].0].extent.is_some()
     }
 
     /// Returns the loops with more than one iteration, except the vector loop.
@@ -131,6 +151,29 @@ impl<'i> Operands<'i> {
 
     fn extent(&self, at: Option<usize>) -> i64 {
         at.map_or(1, |at| self.loops[at].1)
+    }
+
+    /// Returns true if a sum extends over channels and over a window.
+    fn is_convolution(&self) -> bool {
+        self.reductions >= 3
+    }
+
+    /// Returns the numbers of iterations of a loop that a tile may have. The last tile may be partial if the extent is
+    /// constant; otherwise, it is whole for the typical extent.
+    fn sizes(&self, at: Option<usize>, may_be_partial: bool) -> Vec<i64> {
+        let extent = self.extent(at);
+        let is_constant = at.is_some_and(|at| self.is_constant(at));
+        let may_be_partial = may_be_partial && is_constant;
+        (1..=extent.min(MOST_ITERATIONS)).filter(|size| may_be_partial || extent % size == 0).collect()
+    }
+
+    /// Returns the estimated time of a loop in tiles, divided by the time of as many whole tiles as the extent has.
+    fn with_last_tile(&self, at: usize, size: i64) -> f64 {
+        let extent = self.loops[at].1;
+        match extent % size {
+            0 => 1.0,
+            _ => PARTIAL * (ceil(extent, size) * size) as f64 / extent as f64,
+        }
     }
 }
 
@@ -183,11 +226,17 @@ impl Tile {
         most_vectors: i64,
         [channels, rows]: [Option<usize>; 2],
     ) -> impl Iterator<Item = Tile> {
-        let vectors = 1..=ceil(operands.loops[self.vector].1, self.lanes).min(most_vectors);
-        let [of_channels, of_rows] = [channels, rows].map(|at| operands.extent(at));
+        let all = ceil(operands.loops[self.vector].1, self.lanes);
+        // Without channels and rows, each part of the vector operand is read once: long runs are read faster.
+        let long = if most_vectors > 1 { MOST_VECTORS_READ_ONCE.min(all / (2 * PARTS)) } else { 1 };
+        let vectors = 1..=all.min(most_vectors.max(long));
+        // The channels of a tile must be in the same group.
+        let of_channels = operands.sizes(channels, !operands.is_convolution());
+        let of_rows = operands.sizes(rows, true);
         vectors.flat_map(move |vectors| {
-            divisors(of_channels).flat_map(move |a| {
-                divisors(of_rows).map(move |b| {
+            let of_rows = of_rows.clone();
+            of_channels.clone().into_iter().flat_map(move |a| {
+                of_rows.clone().into_iter().map(move |b| {
                     let [channels, rows] = [(channels, a), (rows, b)].map(|(at, n)| at.zip(Some(n)));
                     Tile { vectors, channels, rows, ..self.clone() }
                 })
@@ -201,17 +250,46 @@ impl Tile {
     }
 
     /// Estimates the cycles per element, assuming two products and two loads per cycle, and that each sum depends on
-    /// the previous sum. Lanes beyond the end of a row are wasted. Returns `None` if the registers do not suffice.
+    /// the previous sum. Returns `None` if the registers do not suffice.
     fn time(&self, operands: &Operands<'_>) -> Option<f64> {
         let [channels, rows] = self.sizes();
         let (columns, sums) = (rows * self.vectors, channels * rows * self.vectors);
-        let fits = sums + columns.min(channels) < REGISTERS;
+        let is_short = self.vectors <= MOST_VECTORS || channels == 1 && rows == 1;
+        let fits = is_short && sums + columns.min(channels) < REGISTERS;
         // Vector loads have a higher weight, because they often come from a slower cache and are not aligned.
         let loads = 4 * columns + channels;
         let time = 0.5 + (sums.max(loads) as f64 / 2.0).max(4.0);
+        fits.then(|| time * self.slowdown(operands) / sums as f64 + self.time_to_pack(operands))
+    }
+
+    /// Estimates how much longer a tile takes because of elements that are computed in vain, conditions, and conflicts in
+    /// the cache.
+    fn slowdown(&self, operands: &Operands<'_>) -> f64 {
         let n = operands.loops[self.vector].1;
-        let useful = n as f64 / (ceil(ceil(n, self.lanes), self.vectors) * self.vectors) as f64;
-        fits.then(|| time / (useful * sums as f64) + self.time_to_pack(operands))
+        let computed = ceil(ceil(n, self.lanes), self.vectors) * self.vectors;
+        let others = [self.channels, self.rows].into_iter().flatten();
+        let partial: f64 = others.map(|(at, size)| operands.with_last_tile(at, size)).product();
+        let has_branches = n % self.lanes == 0 && n % (self.lanes * self.vectors) != 0;
+        let branches = if has_branches && !operands.is_convolution() { BRANCHES } else { 1.0 };
+        let conflicts = if self.lines_in_set(operands) > WAYS { CONFLICTS } else { 1.0 };
+        computed as f64 / n as f64 * partial * branches * conflicts
+    }
+
+    /// Returns the greatest number of cache lines that a tile reads per step from one set of the cache, because its
+    /// scalars are far apart in memory.
+    fn lines_in_set(&self, operands: &Operands<'_>) -> i64 {
+        let Some((at, n)) = self.channels else { return 1 };
+        let distance = |read: &BufferInfo| {
+            let of = read.dims.iter().position(|dim| dim.contains(&operands.loops[at].0))?;
+            let inner = read.ty.shape[of + 1..].iter().map(|extent| extent.as_int());
+            inner.chain([Some(read.ty.dtype.bytes() as i64)]).try_fold(1i64, |all, extent| all.checked_mul(extent?))
+        };
+        let lines = |distance: i64| {
+            let common = (0..).map(|i| SETS >> i).find(|part| distance % part == 0).unwrap_or(1);
+            ceil(n, SETS / common)
+        };
+        let scalars = operands.read(self.vector, false).filter_map(distance);
+        scalars.filter(|bytes| *bytes >= LINE).map(lines).max().unwrap_or(1)
     }
 
     /// Estimates the cycles per product for copying the vector operand and the result.
@@ -225,7 +303,7 @@ impl Tile {
 
     /// Returns the number of tiles of the result per tile of channels.
     fn columns(&self, operands: &Operands<'_>) -> i64 {
-        let rows = operands.extent(self.rows.map(|(at, _)| at)) / self.sizes()[1];
+        let rows = ceil(operands.extent(self.rows.map(|(at, _)| at)), self.sizes()[1]);
         rows * ceil(operands.loops[self.vector].1, self.lanes * self.vectors)
     }
 
@@ -245,7 +323,7 @@ impl Tile {
             return None;
         }
         let (at, tiles) = match self.rows {
-            Some((rows, n)) => (rows, operands.loops[rows].1 / n),
+            Some((rows, n)) => (rows, ceil(operands.loops[rows].1, n)),
             None => (self.vector, ceil(operands.loops[self.vector].1, self.lanes * self.vectors)),
         };
         // A partial last part would need a condition.
@@ -266,10 +344,6 @@ impl Tile {
 /// Returns the number of parts of size `size` in `n`; the last part may be smaller.
 fn ceil(n: i64, size: i64) -> i64 {
     (n + size - 1) / size
-}
-
-fn divisors(of: i64) -> impl Iterator<Item = i64> {
-    (1..=of.min(MOST_ITERATIONS)).filter(move |divisor| of % divisor == 0)
 }
 
 /// Returns the size of a buffer in bytes. Extents that are not constant count as a typical extent.

@@ -1,7 +1,7 @@
 //! Schedules a reduction in tiles.
 
 use super::schedule_for_cpu::{in_threads, inline_into_consumer, tried};
-use super::tile::Tile;
+use super::tile::{PARTS, Tile};
 use plugin_api::prelude::*;
 use plugin_api::schedule::{Accessed, BlockRef, BufferInfo, IterKind, LoopRef, Schedule};
 
@@ -111,7 +111,13 @@ fn nest(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Result<Nest, P
         Some(_) => first.into_iter().chain(last).collect(),
         None => {
             shared.extend(first);
-            last
+            let known = shared.iter().filter_map(|of| schedule.loop_extent(*of).ok()?.as_int());
+            if known.fold(1, i64::saturating_mul) < PARTS {
+                shared.extend(last);
+                Vec::new()
+            } else {
+                last
+            }
         }
     };
     Ok(Nest { shared, outer, reduced, inner })
