@@ -1,10 +1,11 @@
 //! Determines whether a buffer holds loop-carried values.
 
 use crate::blocks::index::iter_sum::fills_a_box;
-use plugin_api::arith::{Analyzer, index_to_dim_of_atoms, substitute, symbol_of, unused_symbol, value_of_atom};
+use plugin_api::arith::{Analyzer, index_to_dim_of_atoms, substitute, symbol_of, unused_symbol};
 use plugin_api::ir::DimExpr;
 use plugin_api::prelude::*;
 use plugin_api::scalar::PrimOp;
+use plugin_api::tir::has_jumps;
 use plugin_api::tir::regions::conditions::{Condition, Conditions};
 use plugin_api::tir::regions::lasting::Lasting;
 use plugin_api::tir::regions::linear::{add, sub};
@@ -19,8 +20,9 @@ const MOST_PAIRS: usize = 1 << 14;
 /// First and last index in each dimension, in terms of loops; `None` where unknown.
 type Ranges = Vec<Option<(Dim, Dim)>>;
 
-/// First and last index in each dimension of a box of elements.
-type Region = Vec<(Dim, Dim)>;
+/// First and last index in each dimension of a box of elements; `None` where all elements are in the box, or never
+/// written.
+type Region = Ranges;
 
 /// A read or write of a buffer that a block allocates.
 struct Touch<'b> {
@@ -39,35 +41,30 @@ struct Loop {
     header: usize,
     sym: Sym,
     ends: Option<(Dim, Dim)>,
+    /// False if a step or a jump leaves out some of the range.
+    is_whole: bool,
 }
 
-/// Iterations of the loops around a write and a later read.
-enum Iterations {
-    /// The iteration of the read, or an earlier one: some loops are at their first value.
-    First(HashMap<Sym, Dim>),
-    /// The iteration of the read and all before it.
-    All,
+/// Iterations of the loops around a write and a later read, none of them after the read: those in which some of the
+/// variables have other values than at the read.
+#[derive(Default)]
+struct Iterations {
+    /// These variables with their values.
+    changed: HashMap<Sym, Dim>,
+    /// The ranges of the variables in these values.
+    running: Ends,
+    /// The innermost loop around both, if the write may not execute, but writes the same in each execution of a scope.
+    rewritten_in: Option<usize>,
 }
 
 impl Iterations {
-    fn are_first(&self) -> bool {
-        matches!(self, Iterations::First(first) if !first.is_empty())
-    }
-
-    /// Returns true if the variable of a loop around both may have a different value than at the read.
-    fn is_other(&self, sym: Sym) -> bool {
-        match self {
-            Iterations::First(first) => first.contains_key(&sym),
-            Iterations::All => true,
-        }
-    }
-
     /// Returns an expression in these iterations.
     fn at(&self, dim: &Dim) -> Dim {
-        match self {
-            Iterations::First(first) => substitute(dim, &|sym| first.get(&sym).cloned()),
-            Iterations::All => dim.clone(),
-        }
+        substitute(dim, &|sym| self.changed.get(&sym).cloned())
+    }
+
+    fn change(&self, dim: &Dim) -> bool {
+        mentions(dim, |sym| self.changed.contains_key(&sym))
     }
 }
 
@@ -136,9 +133,10 @@ impl<'b> CarriedValues<'b> {
             && let Some(sym) = symbol_of(running.var)
         {
             let ends = running.ends(|value| self.dim(value));
+            let is_whole = value.loop_step().is_none() && !has_jumps(value);
             loops.open(value, self.loops.len());
             self.headers.insert(sym, header);
-            self.loops.push(Loop { header, sym, ends });
+            self.loops.push(Loop { header, sym, ends, is_whole });
         }
         for iter in value.block_iters().filter(|_| matches!(value.stmt(), Some(Stmt::Block))) {
             if let (Some(sym), Some(dim)) = (symbol_of(iter.var), self.dim(iter.value)) {
@@ -158,7 +156,7 @@ impl<'b> CarriedValues<'b> {
     }
 
     /// Returns the block buffers that a value reads or writes. For a use of a buffer's data, the enclosing block
-    /// declares the regions.
+    /// declares the regions; if no block does, any element may be read and written.
     fn touched(&self, value: Value<'b>, blocks: &OpenScopes<Value<'b>>) -> Vec<(Value<'b>, bool, Ranges)> {
         if let Some(access) = value.as_element_access() {
             let element = |index: &Value<'b>| self.dim(*index).map(|dim| (dim.clone(), dim));
@@ -178,7 +176,8 @@ impl<'b> CarriedValues<'b> {
             of_buffer.map(|access| (access.is_write, access.ranges)).collect::<Vec<_>>()
         });
         let Some(said) = said.into_iter().find(|said| !said.is_empty()) else {
-            return vec![(buffer, false, Vec::new())];
+            let unknown = vec![None; buffer.as_buffer_type().map_or(0, |ty| ty.shape.len())];
+            return vec![(buffer, false, unknown.clone()), (buffer, true, unknown)];
         };
         let range = |(min, extent): &(Value<'b>, Value<'b>)| {
             let (min, extent) = (self.dim(*min)?, self.dim(*extent)?);
@@ -233,10 +232,14 @@ impl<'b> CarriedValues<'b> {
     /// Returns an analyzer with the facts at a read: the ranges of the loops around it, and conditions.
     fn analyzer_at(&self, read: &Touch<'b>) -> Analyzer {
         let mut analyzer = Analyzer::new();
-        for Loop { sym, ends, .. } in read.loops.iter().map(|at| &self.loops[*at]) {
+        for at in &read.loops {
+            let Loop { sym, ends, .. } = &self.loops[*at];
             if let Some((min, last)) = ends {
                 let extent = add(sub(last.clone(), min.clone()), Dim::int(1, sym.dtype));
                 analyzer.bind_range(*sym, min, &extent);
+            }
+            if let Some((min, last)) = self.ends(*at) {
+                analyzer.assume(&Dim::binary(PrimOp::Le, min, last));
             }
         }
         for (cond, negated) in &read.conditions {
@@ -254,9 +257,12 @@ impl<'b> CarriedValues<'b> {
         let mut analyzer = self.analyzer_at(read);
         let mut written: Option<Region> = None;
         for write in writes.iter().filter(|write| write.at < read.at) {
-            for iterations in self.iterations(write, read, scope) {
-                let is_certain = self.is_certain(buffer, (write, read), (writes, &iterations), scope, &mut analyzer);
-                let reached = is_certain.then(|| self.reached((write, read), &iterations, scope, &mut analyzer));
+            for iterations in self.iterations(buffer, (write, read), scope) {
+                let is_written = match iterations.rewritten_in {
+                    Some(inside) => self.is_rewritten(buffer, (write, read), writes, (scope, inside)),
+                    None => self.is_certain(buffer, (write, read), &iterations, scope, &mut analyzer),
+                };
+                let reached = is_written.then(|| self.reached(buffer, (write, read), iterations, scope, &mut analyzer));
                 let Some(reached) = reached.flatten() else { continue };
                 let joined = written.as_ref().and_then(|known| joined(&mut analyzer, known, &reached));
                 let all = joined.as_ref().unwrap_or(&reached);
@@ -270,77 +276,97 @@ impl<'b> CarriedValues<'b> {
         false
     }
 
-    /// Returns the iterations of the loops around a write and a later read that may have written what is read.
-    fn iterations(&self, write: &Touch<'b>, read: &Touch<'b>, scope: usize) -> Vec<Iterations> {
-        let shared: Vec<usize> = self.own_loops(write, scope).filter(|at| read.loops.contains(at)).collect();
-        let first = |n: usize| {
-            let first = shared[shared.len() - n..].iter().map(|at| &self.loops[*at]);
-            first.map(|of| Some((of.sym, of.ends.clone()?.0))).collect::<Option<_>>().map(Iterations::First)
+    /// Returns true if a write has the same conditions and loops in each execution of a scope, and no other write writes
+    /// more. Then all writes write the same part of those dimensions whose indices are the same. In elements beside it, a
+    /// read finds what it would find in a new buffer: nothing.
+    fn is_rewritten(
+        &self,
+        buffer: Value<'b>,
+        (write, read): (&Touch<'b>, &Touch<'b>),
+        writes: &[&Touch<'b>],
+        (scope, inside): (usize, usize),
+    ) -> bool {
+        let is_same = |range: &Option<(Dim, Dim)>| range.as_ref().is_some_and(|of| self.are_same(of, buffer, inside));
+        let conditions = write.conditions.iter().filter(|of| !read.conditions.contains(of));
+        let conditions: Ranges = conditions.map(|of| self.dim(of.0).map(|dim| (dim.clone(), dim))).collect();
+        let (same, others): (Vec<_>, Vec<_>) = write.ranges.iter().partition(|range| is_same(range));
+        // The other dimensions must not depend on these, nor on the conditions.
+        let decides = |sym: Sym| {
+            let mut fixed = conditions.iter().chain(same.iter().copied()).flatten();
+            fixed.any(|range| range_mentions(range, |other| other == sym))
         };
-        (0..=shared.len()).filter_map(first).chain([Iterations::All]).collect()
+        others.into_iter().flatten().all(|range| !range_mentions(range, decides))
+            && write.whiles.iter().all(|at| *at < scope || read.whiles.contains(at))
+            && self.own_loops(write, inside).all(|at| is_same(&self.ends(at)))
+            && conditions.iter().all(is_same)
+            && writes.iter().all(|other| self.writes_less(other, (write, read), (scope, inside)))
     }
 
-    /// Returns true if a write executes before a later read in the same execution of a scope, or if no execution of the
-    /// scope writes the elements that it would write.
+    /// Returns the iterations of the loops around a write and a later read that may have written what is read: that of
+    /// the read, those in which some of the loops are at their first value, and all up to the iteration of the read.
+    fn iterations(&self, buffer: Value<'b>, (write, read): (&Touch<'b>, &Touch<'b>), scope: usize) -> Vec<Iterations> {
+        let shared: Vec<usize> = self.own_loops(write, scope).filter(|at| read.loops.contains(at)).collect();
+        let last = |n: usize, are_first: bool| {
+            let mut iterations = Iterations::default();
+            for at in &shared[shared.len() - n..] {
+                let (sym, (min, last)) = (self.loops[*at].sym, self.ends(*at)?);
+                // In another iteration of an outer loop, the range may be another one.
+                if [&min, &last].into_iter().any(|end| iterations.change(end) || !self.is_stable(end, buffer)) {
+                    return None;
+                }
+                let mut value = min.clone();
+                if !are_first {
+                    let before = unused_symbol(iterations.running.len() as u16, sym.dtype);
+                    value = Dim::Var(before);
+                    iterations.running.insert(before, (min, Dim::Var(sym)));
+                }
+                iterations.changed.insert(sym, value);
+            }
+            Some(iterations)
+        };
+        let rewritten_in = Some(shared.last().map_or(scope, |at| self.loops[*at].header));
+        let rewritten = Iterations { rewritten_in, ..Iterations::default() };
+        let certain = (0..=shared.len()).filter_map(|n| last(n, true)).chain(last(shared.len(), false));
+        std::iter::once(rewritten).chain(certain).collect()
+    }
+
+    /// Returns true if a write certainly executes in the given iterations before a later read.
     fn is_certain(
         &self,
         buffer: Value<'b>,
         (write, read): (&Touch<'b>, &Touch<'b>),
-        (writes, iterations): (&[&Touch<'b>], &Iterations),
+        iterations: &Iterations,
         scope: usize,
         analyzer: &mut Analyzer,
     ) -> bool {
-        if write.whiles.iter().any(|at| *at > scope && !read.whiles.contains(at)) {
+        // What is evaluated in a loop around both may differ in other iterations of that loop.
+        let mut around = self.own_loops(write, scope).map(|at| &self.loops[at]);
+        let from =
+            around.find(|of| iterations.changed.contains_key(&of.sym)).map_or(usize::MAX, |changed| changed.header);
+        let holds = |condition: &(Value<'b>, bool)| {
+            let (cond, negated) = *condition;
+            // The place of a variable is not that of the If.
+            let at = self.order.get(cond).copied().filter(|_| cond.is_nested()).unwrap_or(usize::MAX);
+            if at < scope || at < from && read.conditions.contains(condition) {
+                return true;
+            }
+            let Some(dim) = self.dim(cond).filter(|dim| self.is_stable(dim, buffer)) else { return false };
+            analyzer.can_prove(&signed(&iterations.at(&dim), negated))
+        };
+        if !write.conditions.iter().all(holds) {
             return false;
         }
-        let is_same = |dim: &Dim| self.is_the_same(dim, buffer, scope);
-        let of = |at: &usize| self.loops[*at].sym;
-        let (shared, own): (Vec<usize>, Vec<usize>) =
-            self.own_loops(write, scope).partition(|at| read.loops.contains(at));
-        // A condition in a shared loop may not have held in earlier iterations.
-        let from = shared.iter().find(|at| iterations.is_other(of(at))).map_or(usize::MAX, |at| self.loops[*at].header);
-        // Variables that decide whether the write executes.
-        let (mut certain, mut deciding) = (true, Vec::new());
-        for condition in &write.conditions {
-            let at = self.order.get(condition.0).copied().unwrap_or(usize::MAX);
-            if at > scope && (at > from || !read.conditions.contains(condition)) {
-                let Some(dim) = self.dim(condition.0) else { return false };
-                // The facts at the read may not hold in other iterations, but first values do not mention the loops of these facts.
-                let holds = iterations.are_first()
-                    && self.is_plain(&dim)
-                    && analyzer.can_prove(&signed(&iterations.at(&dim), condition.1));
-                // In a shared loop, the condition may first hold in an iteration after that of the read.
-                let is_shared = || mentions(&dim, |sym| shared.iter().any(|at| of(at) == sym));
-                if !holds && (is_shared() || !is_same(&dim)) {
-                    return false;
-                }
-                certain &= holds;
-                dim.vars(&mut |sym| deciding.extend(Some(sym).filter(|_| !holds)));
-            }
-        }
-        for at in own {
-            let Some((min, last)) = &self.loops[at].ends else { return false };
-            if !is_same(min) || !is_same(last) {
-                return false;
-            }
-            let runs = analyzer.can_prove_greater_equal(&iterations.at(last), &iterations.at(min));
-            certain &= runs;
-            deciding.extend(Some(self.loops[at].sym).filter(|_| !runs));
-        }
-        if iterations.are_first() && !write.ranges.iter().flatten().all(|(a, b)| self.is_plain(a) && self.is_plain(b)) {
-            return false;
-        }
-        let is_fixed = |dim: &Dim| !mentions(dim, |sym| deciding.contains(&sym)) || is_same(dim);
-        let are_fixed = || write.ranges.iter().flatten().all(|(first, last)| is_fixed(first) && is_fixed(last));
-        certain
-            || !iterations.are_first()
-                && are_fixed()
-                && writes.iter().all(|other| self.writes_less(other, write, scope))
+        let mut runs = |at: usize| {
+            let Some((min, last)) = self.ends(at) else { return false };
+            analyzer.can_prove_greater_equal(&iterations.at(&last), &iterations.at(&min))
+        };
+        write.whiles.iter().all(|at| *at < scope || *at < from && read.whiles.contains(at))
+            && self.own_loops(write, scope).all(|at| read.loops.contains(&at) || runs(at))
     }
 
-    /// Returns true if an expression contains no load or other value that depends on loops without naming them.
-    fn is_plain(&self, dim: &Dim) -> bool {
-        !mentions(dim, |sym| value_of_atom(self.body, sym).is_some_and(Value::is_nested))
+    /// Returns the first and the last value of a loop that takes all values between them.
+    fn ends(&self, at: usize) -> Option<(Dim, Dim)> {
+        self.loops[at].ends.clone().filter(|_| self.loops[at].is_whole)
     }
 
     /// Returns the loops around an access that are inside a scope.
@@ -348,9 +374,14 @@ impl<'b> CarriedValues<'b> {
         touch.loops.iter().copied().filter(move |at| self.loops[*at].header > scope)
     }
 
-    /// Returns true if a write writes only elements that another write also writes: it has the same indices, loops and
-    /// conditions, and possibly more loops and conditions.
-    fn writes_less(&self, less: &Touch<'b>, more: &Touch<'b>, scope: usize) -> bool {
+    /// Returns true if a write writes only elements that another write has written before a read: it has the same
+    /// indices, loops and conditions, and possibly more loops and conditions.
+    fn writes_less(
+        &self,
+        less: &Touch<'b>,
+        (more, read): (&Touch<'b>, &Touch<'b>),
+        (scope, inside): (usize, usize),
+    ) -> bool {
         let [of_less, of_more] = [less, more].map(|touch| self.index_loops(touch, scope));
         let names: HashMap<Sym, Dim> = of_less
             .iter()
@@ -358,20 +389,23 @@ impl<'b> CarriedValues<'b> {
             .map(|(from, to)| (self.loops[*from].sym, Dim::Var(self.loops[*to].sym)))
             .collect();
         let renamed = |dim: &Dim| substitute(dim, &|sym| names.get(&sym).cloned());
-        let ends = |at: &usize| self.loops[*at].ends.as_ref();
         let both = |(first, last): &(Dim, Dim)| (renamed(first), renamed(last));
-        let same_ends = |a: &usize, b: &usize| ends(a).map(both).as_ref() == ends(b);
-        let has_loop = |at: usize| less.loops.iter().any(|own| *own == at || same_ends(own, &at));
-        let said = |(cond, negated): &(Value<'b>, bool)| self.dim(*cond).map(|dim| (dim, *negated));
-        let has_condition = |of: &(Value<'b>, bool)| {
-            let same = |(dim, negated): (Dim, bool)| said(of) == Some((renamed(&dim), negated));
-            less.conditions.iter().any(|own| own == of || said(own).is_some_and(same))
+        let same_ends = |a: &usize, b: &usize| self.ends(*a).as_ref().map(both) == self.ends(*b);
+        // A loop around both has one role.
+        let same_loop = |a: &usize, b: &usize| a == b || !less.loops.contains(b) && same_ends(a, b);
+        let has_loop = |at: usize| less.loops.iter().any(|own| same_ends(own, &at));
+        let has_condition = |(cond, negated): &(Value<'b>, bool)| {
+            let said = self.dim(*cond);
+            let is_same = |(own, sign): &(Value<'b>, bool)| {
+                sign == negated && self.dim(*own).is_some_and(|own| said.as_ref() == Some(&renamed(&own)))
+            };
+            less.conditions.iter().any(is_same)
         };
         let same_ranges = less.ranges.iter().map(|range| range.as_ref().map(both)).eq(more.ranges.iter().cloned());
         same_ranges
-            && of_less.iter().zip(&of_more).all(|(a, b)| same_ends(a, b))
-            && self.own_loops(more, scope).all(has_loop)
-            && more.conditions.iter().all(has_condition)
+            && of_less.iter().zip(&of_more).all(|(a, b)| same_loop(a, b))
+            && self.own_loops(more, inside).all(has_loop)
+            && more.conditions.iter().all(|of| read.conditions.contains(of) || has_condition(of))
     }
 
     /// Returns the loops in a scope whose variables are in the indices of an access, in the order of the indices.
@@ -386,51 +420,60 @@ impl<'b> CarriedValues<'b> {
         found
     }
 
-    /// Returns the elements that a write has covered when a later read executes in the same execution of a scope;
-    /// `None` if they are unknown, or do not form a box.
+    /// Returns the elements that a write has covered in the given iterations before a later read; `None` if they are
+    /// unknown, or do not form a box.
     fn reached(
         &self,
+        buffer: Value<'b>,
         (write, read): (&Touch<'b>, &Touch<'b>),
-        iterations: &Iterations,
+        iterations: Iterations,
         scope: usize,
         analyzer: &mut Analyzer,
     ) -> Option<Region> {
-        let (mut running, mut renamed) = (Ends::new(), HashMap::new());
-        for at in self.own_loops(write, scope) {
-            let Loop { sym, ends, .. } = &self.loops[at];
-            let (min, last) = ends.clone()?;
-            // Earlier iterations may have had other ranges.
-            if [&min, &last].into_iter().any(|end| mentions(end, |sym| renamed.contains_key(&sym))) {
+        let mut running = iterations.running.clone();
+        for at in self.own_loops(write, scope).filter(|at| !read.loops.contains(at)) {
+            let (min, last) = self.ends(at).map(|(min, last)| (iterations.at(&min), iterations.at(&last)))?;
+            // The loops of a triangle or a band do not form a box.
+            let varies = |end: &Dim| mentions(end, |sym| running.contains_key(&sym)) || !self.is_stable(end, buffer);
+            if varies(&min) || varies(&last) {
                 return None;
             }
-            if !read.loops.contains(&at) {
-                running.insert(*sym, (iterations.at(&min), iterations.at(&last)));
-            } else if matches!(iterations, Iterations::All) {
-                let before = unused_symbol(renamed.len() as u16, sym.dtype);
-                running.insert(before, (min, Dim::Var(*sym)));
-                renamed.insert(*sym, Dim::Var(before));
-            }
+            running.insert(self.loops[at].sym, (min, last));
         }
-        let renamed = |dim: &Dim| iterations.at(&substitute(dim, &|sym| renamed.get(&sym).cloned()));
-        let ranges: Vec<(Dim, Dim)> = write.ranges.iter().flatten().map(|(a, b)| (renamed(a), renamed(b))).collect();
+        let is_here = iterations.changed.is_empty() && running.is_empty();
+        let known = |dim: &Dim| is_here || self.is_stable(dim, buffer);
+        let mut ranges = Region::new();
+        for range in &write.ranges {
+            let range = range.as_ref().filter(|(first, last)| known(first) && known(last))?;
+            let is_same = iterations.rewritten_in.is_some_and(|inside| self.are_same(range, buffer, inside));
+            ranges.push(Some((iterations.at(&range.0), iterations.at(&range.1))).filter(|_| !is_same));
+        }
         let n_values = |(min, last): &(Dim, Dim)| add(sub(last.clone(), min.clone()), Dim::int(1, min.dtype()));
         let loops = running.iter().map(|(sym, ends)| (*sym, (ends.0.clone(), n_values(ends)))).collect();
-        let starts: Vec<_> =
-            ranges.iter().map(|range| (range.0.clone(), analyzer.const_bounds(&n_values(range)).min)).collect();
-        if ranges.len() < write.ranges.len() || !fills_a_box(&starts, &loops) {
+        let start = |range: &(Dim, Dim)| (range.0.clone(), analyzer.const_bounds(&n_values(range)).min);
+        if !fills_a_box(&ranges.iter().flatten().map(start).collect::<Vec<_>>(), &loops) {
             return None;
         }
         let mut reached = Reached::new(analyzer, running, std::iter::empty());
-        ranges.iter().map(|(first, last)| Some((reached.ends(first).0?, reached.ends(last).1?))).collect()
+        let mut ends = |(first, last): (Dim, Dim)| Some((reached.ends(&first).0?, reached.ends(&last).1?));
+        ranges.into_iter().map(|range| range.map_or(Some(None), |range| ends(range).map(Some))).collect()
+    }
+
+    /// Returns true if an expression has the same value whenever the loops around it are at the same values.
+    fn is_stable(&self, dim: &Dim, buffer: Value<'b>) -> bool {
+        self.is_the_same(dim, buffer, 0)
+    }
+
+    fn are_same(&self, (first, last): &(Dim, Dim), buffer: Value<'b>, scope: usize) -> bool {
+        self.is_the_same(first, buffer, scope) && self.is_the_same(last, buffer, scope)
     }
 
     /// Returns true if an expression has the same values in each execution of a scope: it depends only on variables
-    /// that live as long as the buffer, and on loops in the scope.
+    /// and elements that live as long as the buffer, and on loops in the scope.
     fn is_the_same(&self, dim: &Dim, buffer: Value<'b>, scope: usize) -> bool {
         !mentions(dim, |sym| {
-            let runs_inside = || self.headers.get(&sym).is_some_and(|header| *header > scope);
-            let is_nested = value_of_atom(self.body, sym).is_some_and(Value::is_nested);
-            !self.lasting.lasts_from(&Dim::Var(sym), buffer) && (is_nested || !runs_inside())
+            let runs_inside = self.headers.get(&sym).is_some_and(|header| *header > scope);
+            !runs_inside && !self.lasting.lasts_from(&Dim::Var(sym), buffer)
         })
     }
 }
@@ -453,6 +496,10 @@ fn mentions(dim: &Dim, is_of_kind: impl Fn(Sym) -> bool) -> bool {
     found
 }
 
+fn range_mentions((first, last): &(Dim, Dim), is_of_kind: impl Fn(Sym) -> bool) -> bool {
+    mentions(first, &is_of_kind) || mentions(last, is_of_kind)
+}
+
 /// Returns a condition or its negation.
 fn signed(cond: &Dim, negated: bool) -> Dim {
     match negated {
@@ -464,7 +511,8 @@ fn signed(cond: &Dim, negated: bool) -> Dim {
 /// Returns the union of two regions if it is a box, because they touch in one dimension and are equal in all others.
 fn joined(analyzer: &mut Analyzer, a: &Region, b: &Region) -> Option<Region> {
     let mut differing = a.iter().zip(b).enumerate().filter(|(_, (a, b))| a != b);
-    let Some((at, ((a_min, a_max), (b_min, b_max)))) = differing.next() else { return Some(a.clone()) };
+    let Some((at, ranges)) = differing.next() else { return Some(a.clone()) };
+    let (Some((a_min, a_max)), Some((b_min, b_max))) = ranges else { return None };
     let after = |max: &Dim| add(max.clone(), Dim::int(1, max.dtype()));
     let touch = analyzer.can_prove_greater_equal(&after(a_max), b_min)
         && analyzer.can_prove_greater_equal(&after(b_max), a_min);
@@ -473,14 +521,15 @@ fn joined(analyzer: &mut Analyzer, a: &Region, b: &Region) -> Option<Region> {
     }
     let mut reached = Reached::new(analyzer, Ends::new(), std::iter::empty());
     let mut out = a.clone();
-    out[at] = (reached.least(a_min.clone(), b_min.clone()), reached.greatest(a_max.clone(), b_max.clone()));
+    out[at] = Some((reached.least(a_min.clone(), b_min.clone()), reached.greatest(a_max.clone(), b_max.clone())));
     Some(out)
 }
 
 /// Returns true if ranges provably contain other ranges.
-fn covers(analyzer: &mut Analyzer, outer: &[(Dim, Dim)], inner: &Ranges) -> bool {
+fn covers(analyzer: &mut Analyzer, outer: &Region, inner: &Ranges) -> bool {
     outer.len() == inner.len()
-        && outer.iter().zip(inner).all(|((min, max), inner)| {
+        && outer.iter().zip(inner).all(|(outer, inner)| {
+            let Some((min, max)) = outer else { return true };
             let Some((first, last)) = inner else { return false };
             let is_less = |analyzer: &mut Analyzer, a: &Dim, b: &Dim| a == b || analyzer.can_prove_greater_equal(b, a);
             is_less(analyzer, min, first) && is_less(analyzer, last, max)
