@@ -75,16 +75,16 @@ fn schedule_for_cpu(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, P
         if !is_reduction && has_kinds(&schedule, block)? {
             continue;
         }
-        let tiled = attempt(&mut schedule, |trial| tile_reduction(trial, block, options));
-        let done = if tiled.is_err() {
-            inline_what_follows(&mut schedule, block);
-            attempt(&mut schedule, |trial| by_elements(trial, block, options))
-        } else {
-            Ok(())
+        let tiled = is_reduction.then(|| attempt(&mut schedule, |trial| tile_reduction(trial, block, options)));
+        let done = match tiled {
+            Some(Ok(())) => Ok(()),
+            _ => {
+                inline_what_follows(&mut schedule, block);
+                attempt(&mut schedule, |trial| by_elements(trial, block, options))
+            }
         };
         scheduled += usize::from(done.is_ok());
-        let outcome = if is_reduction { tiled } else { done };
-        if let Err(error) = outcome {
+        if let Err(error) = tiled.unwrap_or(done) {
             missed(body, &name, is_reduction, &error.message, ctx);
         }
     }
@@ -176,9 +176,6 @@ fn names(schedule: &Schedule) -> Vec<String> {
 /// Computes a reduction in tiles, together with the blocks that follow it.
 fn tile_reduction(schedule: &mut Schedule, block: BlockRef, options: &Options) -> Result<(), PassError> {
     let info = schedule.block_info(block)?;
-    if !info.has_init {
-        bail!("no reduction");
-    }
     let computes = |producer: &BlockRef| schedule.block_info(*producer).is_ok_and(|info| !info.is_copy);
     let has_own_input = schedule.producers(block)?.iter().any(computes);
     let tile = Tile::of(&info, lanes(&info, options.vector_bytes)?, has_own_input)?;
