@@ -56,7 +56,7 @@ declare_config! {
     }
 }
 
-fn loop_partition(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
+fn loop_partition<'b>(body: &'b Body, ctx: &'b Ctx) -> Result<Body, PassError> {
     let hints = body.values().filter_map(|value| match value.stmt()? {
         Stmt::Attr { key: "pragma_loop_partition_hint", value: holds } => {
             let holds = holds.dim().and_then(|holds| holds.as_int()).is_some_and(|holds| holds != 0);
@@ -73,16 +73,14 @@ fn loop_partition(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
         fixed: HashMap::new(),
         left: MOST_COPIES,
         missed: ValueSet::new(body),
+        ctx,
     };
-    let out = split.rewrite(body)?;
-    for stmt in body.values().filter(|value| split.missed.contains(*value)) {
-        ctx.diagnostics().missed(stmt, "the loop is not split, because its parts would be duplicated too many times");
-    }
-    Ok(out)
+    split.rewrite(body)
 }
 
 /// Maximum number of nodes written as loop parts; a split loop multiplies the nodes of the loops inside it.
 const MOST_COPIES: usize = 1 << 20;
+const TOO_MANY: &str = "the loop is not split, because its parts would be duplicated too many times";
 
 struct Partition<'b> {
     /// True if loops with constant bounds are split without a hint.
@@ -98,8 +96,9 @@ struct Partition<'b> {
     fixed: HashMap<Value<'b>, i64>,
     /// Number of nodes that may still be written as parts.
     left: usize,
-    /// Loops that are not split because there would be too many parts.
+    /// Loops that are not split because there would be too many parts, and are reported.
     missed: ValueSet<'b>,
+    ctx: &'b Ctx,
 }
 
 /// A part of a loop. Its variable is the original variable minus the sum of `offsets`.
@@ -189,8 +188,8 @@ impl<'b> Partition<'b> {
         });
         let cost = part.stmt.region().nodes().count().saturating_mul(3);
         let left = self.left.checked_sub(cost);
-        if found.is_some() && left.is_none() {
-            self.missed.insert(part.stmt);
+        if found.is_some() && left.is_none() && self.missed.insert(part.stmt) {
+            self.ctx.diagnostics().missed(part.stmt, TOO_MANY);
         }
         match found.zip(left) {
             Some(((interval, conditions, holds), left)) => {
