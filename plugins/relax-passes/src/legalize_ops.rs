@@ -97,7 +97,6 @@ fn legalize_ops(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module,
                 Some(Replacement::Packed(packed)) => {
                     // An annotation may have sizes that are known only at run time.
                     let ty = ctx.infer(call).map_or_else(|_| value.ty().to_owned(), |inferred| inferred.ty);
-                    has_new_types |= ty != value.ty().to_owned();
                     call_packed(value, &packed, &ty, rw)
                 }
                 _ => return Err(no_function(value, op)),
