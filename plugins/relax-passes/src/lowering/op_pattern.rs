@@ -222,10 +222,6 @@ enum Variable {
 fn variable(index: Value<'_>) -> Option<Variable> {
     match index.view() {
         Expr::Var | Expr::Param => Some(Variable::Value(index.word())),
-        Expr::Prim => match index.dim()? {
-            Dim::Var(sym) => Some(Variable::Symbol(sym)),
-            _ => None,
-        },
         _ => None,
     }
 }
