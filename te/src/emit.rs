@@ -2,8 +2,9 @@
 
 use super::expr::{Node, Pair, Reduction, Scatter};
 use super::form::form;
-use super::order::steps;
-use super::reads::{INDEX, reads_of, same, zero};
+use super::order::{order, read_in_steps};
+use super::reads::{INDEX, Read, reads_of, same, zero};
+use super::scan::Scan;
 use super::{Axis, FIRST_ATOM, FIRST_AXIS, Note, Source, Step, Te, TeExpr, TeTensor};
 use passhost_lang::arith::substitute;
 use passhost_lang::ir::records::{axis, buffer_of, flag, kind};
@@ -43,22 +44,7 @@ pub(super) fn function(te: &Te<'_>, results: &[TeTensor]) -> Result<Legalized, I
     };
     let (args, symbols) = emit.signature(results);
     let tensors = te.tensors.borrow();
-    let order = steps(&tensors, results);
-    for (tensor, step) in &order {
-        for tensor in computed(tensor, step) {
-            if !emit.buffers.contains_key(&tensor.id) {
-                emit.buffer(
-                    NodeSpec::new(kind::BUFFER).a(buffer_of::BLOCK).flags(flag::INNER),
-                    tensor.name(),
-                    tensor,
-                    true,
-                );
-            }
-        }
-    }
-    for (tensor, step) in order {
-        emit.nest(tensor, step);
-    }
+    emit.all(&order(&tensors, results.iter().map(|result| result.id), &(0..tensors.len())));
     emit.b.end();
     let variables = emit.symbols.iter().map(|(id, here)| (Sym { id: *id, dtype: here.dtype }, *here)).collect();
     let function = finished(emit.b, te)?;
@@ -95,6 +81,50 @@ fn operand_types(te: &Te<'_>) -> Vec<String> {
 }
 
 impl Emit<'_, '_> {
+    /// Declares the buffers of tensors, and writes their computations, in order.
+    fn all(&mut self, order: &[usize]) {
+        let tensors = self.te.tensors.borrow();
+        for id in order {
+            let (tensor, source) = &tensors[*id];
+            match source {
+                Source::Step(step) => computed(tensor, step).iter().for_each(|tensor| self.own_buffer(tensor)),
+                Source::State(scan, _) => scan.states.iter().for_each(|state| self.own_buffer(&state.tensor)),
+                Source::Input(..) | Source::Second(..) => {}
+            }
+        }
+        for id in order {
+            match &tensors[*id] {
+                (tensor, Source::Step(step)) => self.nest(tensor, step),
+                (_, Source::State(scan, _)) => self.scan(scan),
+                _ => {}
+            }
+        }
+    }
+
+    /// Declares the buffer of a tensor, unless there is one.
+    fn own_buffer(&mut self, tensor: &TeTensor) {
+        if !self.buffers.contains_key(&tensor.id) {
+            let spec = NodeSpec::new(kind::BUFFER).a(buffer_of::BLOCK).flags(flag::INNER);
+            self.buffer(spec, tensor.name(), tensor, true);
+        }
+    }
+
+    /// Writes the first rows of the states, and a loop around a block that contains the computations of a step.
+    fn scan(&mut self, scan: &Scan) {
+        scan.states.iter().for_each(|state| self.nest(&state.tensor, &state.first));
+        self.nested(&scan.name, &[(scan.axis.clone(), axis::OPAQUE)], |emit| {
+            let te = emit.te;
+            let read = read_in_steps(&te.tensors.borrow(), scan);
+            for id in read {
+                let tensor = te.tensors.borrow()[id].0.clone();
+                emit.access_all(0, &tensor);
+            }
+            scan.states.iter().for_each(|state| emit.access_all(0, &state.tensor));
+            scan.states.iter().for_each(|state| emit.access_all(1, &state.tensor));
+            emit.all(&scan.order);
+        });
+    }
+
     /// Opens the function: declares a buffer for each input and result, and a scalar for each variable that no buffer
     /// shape determines.
     fn signature(&mut self, results: &[TeTensor]) -> (Vec<LegalizedArg>, Vec<Sym>) {
@@ -151,6 +181,9 @@ impl Emit<'_, '_> {
             if let Source::Step(step) = source {
                 step.exprs().for_each(|expr| each_index(expr, &mut see));
                 step.axes.iter().chain(&self.axes_of(step)).for_each(|axis| see(&axis.extent));
+            }
+            if let Source::State(scan, _) = source {
+                see(&scan.axis.extent);
             }
         }
         let is_told = |sym: &Sym| told.iter().any(|dim| matches!(dim, Dim::Var(known) if known == sym));
@@ -242,14 +275,12 @@ impl Emit<'_, '_> {
         self.nest(tensor, &first);
         let axes: Vec<(Axis, u32)> = self.axes_of(step).into_iter().map(|one| (one, axis::OPAQUE)).collect();
         self.nested(&step.name, &axes, |emit| {
-            // The values of other tensors determine which elements change, so the whole tensor is accessed.
-            let whole = |dim: &Dim| (TeExpr::int(0, dim.dtype()), TeExpr::of_dim(dim.clone()));
-            let all: Vec<(TeExpr, TeExpr)> = tensor.shape().iter().map(whole).collect();
             for read in reads_of(step).iter().filter(|read| read.tensor.id != tensor.id) {
                 emit.access(0, &read.tensor, &read.ranges);
             }
-            emit.access(0, tensor, &all);
-            emit.access(1, tensor, &all);
+            // The values of other tensors determine which elements change, so the whole tensor is accessed.
+            emit.access_all(0, tensor);
+            emit.access_all(1, tensor);
             let next = emit.simple(&scatter.next);
             emit.store(tensor, &scatter.place, next);
         });
@@ -295,7 +326,9 @@ impl Emit<'_, '_> {
         let one = |axis: &Axis| TeExpr::of_dim(Dim::Var(axis.sym));
         let indices = step.place.clone().unwrap_or_else(|| step.axes.iter().map(one).collect());
         let written = computed(tensor, step);
-        for read in reads_of(step).iter().filter(|read| written.iter().all(|own| own.id != read.tensor.id)) {
+        // A pair reads the elements that it writes. Any other step that reads its own tensor is in a loop over time, and reads earlier rows.
+        let is_own = |read: &Read| written.len() > 1 && written.iter().any(|own| own.id == read.tensor.id);
+        for read in reads_of(step).iter().filter(|read| !is_own(read)) {
             self.access(0, &read.tensor, &read.ranges);
         }
         let point = |index: &TeExpr| (index.clone(), TeExpr::int(1, index.dtype));
@@ -365,6 +398,11 @@ impl Emit<'_, '_> {
         for (tensor, value) in pair.tensors.iter().zip(values) {
             self.store(tensor, indices, value);
         }
+    }
+
+    fn access_all(&mut self, what: u32, tensor: &TeTensor) {
+        let whole = |dim: &Dim| (TeExpr::int(0, dim.dtype()), TeExpr::of_dim(dim.clone()));
+        self.access(what, tensor, &tensor.shape().iter().map(whole).collect::<Vec<_>>());
     }
 
     fn access(&mut self, what: u32, tensor: &TeTensor, ranges: &[(TeExpr, TeExpr)]) {

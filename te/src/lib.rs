@@ -49,6 +49,8 @@
 //!     te.finish(&[product])
 //! }
 //! ```
+//!
+//! [`Te::scan`] computes tensors step by step, in a loop over time.
 
 mod emit;
 mod expr;
@@ -56,6 +58,7 @@ mod form;
 mod intrinsics;
 mod order;
 mod reads;
+mod scan;
 mod size;
 
 pub use expr::{Operand, TeExpr, greatest_value, least_value};
@@ -65,6 +68,7 @@ use expr::{Node, Pair, Scatter, symbols};
 use passhost_lang::ir::{Attr, Call, DType, Dim, DimExpr, Sym, Type, Value};
 use passhost_lang::typing::legalized::{Legalized, LegalizedArg};
 use passhost_lang::typing::operators::InferError;
+use scan::Scan;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -175,12 +179,14 @@ enum Source {
     Step(Step),
     /// The second of two tensors that are computed together; contains the number of the first.
     Second(usize, String),
+    /// A result of a loop over time.
+    State(Rc<Scan>, String),
 }
 
 impl Source {
     fn name(&self) -> &str {
         match self {
-            Source::Input(_, name) | Source::Second(_, name) => name,
+            Source::Input(_, name) | Source::Second(_, name) | Source::State(_, name) => name,
             Source::Step(step) => &step.name,
         }
     }
@@ -482,6 +488,9 @@ impl<'c> Te<'c> {
     /// If an expression has operands of different data types, or the function is not valid.
     pub fn finish(self, results: &[TeTensor]) -> Result<Legalized, InferError> {
         if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        if let Some(error) = self.escape(results) {
             return Err(error);
         }
         emit::function(&self, results)

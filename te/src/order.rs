@@ -2,44 +2,73 @@
 //! the results mention them.
 
 use super::expr::Node;
-use super::{Source, Step, TeExpr, TeTensor};
+use super::scan::Scan;
+use super::{Source, TeExpr, TeTensor};
+use std::collections::HashSet;
+use std::ops::Range;
 
-/// Returns the computed tensors that the results need; each follows the tensors that it reads.
-pub(super) fn steps<'t>(tensors: &'t [(TeTensor, Source)], results: &[TeTensor]) -> Vec<(&'t TeTensor, &'t Step)> {
+/// Returns the numbers of the tensors that the results need and that are `within` a range; each follows the tensors that it reads. The first
+/// result of a loop over time stands for the loop.
+pub(super) fn order(
+    tensors: &[(TeTensor, Source)],
+    results: impl DoubleEndedIterator<Item = usize>,
+    within: &Range<usize>,
+) -> Vec<usize> {
     enum Todo {
         Enter(usize),
         Leave(usize),
     }
-    let mut todo: Vec<Todo> = results.iter().rev().map(|result| Todo::Enter(result.id)).collect();
+    let mut todo: Vec<Todo> = results.rev().map(Todo::Enter).collect();
     let (mut seen, mut order) = (vec![false; tensors.len()], Vec::new());
     while let Some(next) = todo.pop() {
         match next {
-            Todo::Enter(id) if seen[id] => {}
+            Todo::Enter(id) if seen[id] || !within.contains(&id) => {}
             Todo::Enter(id) => {
                 seen[id] = true;
+                let mut loads = Vec::new();
                 match &tensors[id].1 {
-                    Source::Input(..) => {}
-                    Source::Second(first, _) => todo.push(Todo::Enter(*first)),
+                    Source::Input(..) => continue,
+                    Source::Second(first, _) => loads.push(*first),
                     Source::Step(step) => {
                         todo.push(Todo::Leave(id));
-                        let mut loads = Vec::new();
                         step.exprs().for_each(|expr| loaded(expr, &mut loads));
-                        todo.extend(loads.into_iter().rev().map(Todo::Enter));
+                    }
+                    Source::State(scan, _) => {
+                        scan.states.iter().for_each(|state| seen[state.tensor.id] = true);
+                        todo.push(Todo::Leave(id));
+                        scan.states.iter().for_each(|state| loaded(&state.first.value, &mut loads));
+                        loads.extend(read_in_steps(tensors, scan));
                     }
                 }
+                todo.extend(loads.into_iter().rev().map(Todo::Enter));
             }
-            Todo::Leave(id) => {
-                if let (tensor, Source::Step(step)) = &tensors[id] {
-                    order.push((tensor, step));
-                }
-            }
+            Todo::Leave(id) => order.push(id),
         }
     }
     order
 }
 
+/// Returns the tensors that the steps of a loop over time read, except those that the loop computes.
+pub(super) fn read_in_steps(tensors: &[(TeTensor, Source)], scan: &Scan) -> Vec<usize> {
+    let mut loads = Vec::new();
+    for id in &scan.order {
+        match &tensors[*id].1 {
+            Source::Step(step) => step.exprs().for_each(|expr| loaded(expr, &mut loads)),
+            Source::State(inner, _) => {
+                inner.states.iter().for_each(|state| loaded(&state.first.value, &mut loads));
+                loads.extend(read_in_steps(tensors, inner));
+            }
+            Source::Input(..) | Source::Second(..) => {}
+        }
+    }
+    let is_own = |id: &usize| scan.inner.contains(id) || scan.states.iter().any(|state| state.tensor.id == *id);
+    let mut seen = HashSet::new();
+    loads.retain(|id| !is_own(id) && seen.insert(*id));
+    loads
+}
+
 /// Collects the tensors that an expression loads; tensors in indices come first.
-fn loaded(expr: &TeExpr, loads: &mut Vec<usize>) {
+pub(super) fn loaded(expr: &TeExpr, loads: &mut Vec<usize>) {
     match &*expr.node {
         Node::Load(tensor, indices) => {
             indices.iter().for_each(|index| loaded(index, loads));
