@@ -7,7 +7,8 @@ use passhost::runtime::vm::{Machine, Value};
 use passhost_tests::engine;
 use plugin_api::ir::constant::Element;
 use plugin_api::prelude::*;
-use plugin_api::te::Te;
+use plugin_api::schedule::{BlockRef, LoopRef, Schedule};
+use plugin_api::te::{Te, TeExpr};
 
 const MODULE: &str = r#"
 @I.ir_module
@@ -70,4 +71,84 @@ fn positions_may_be_elements_of_other_tensors() {
     let text = text_of(placed_by_input);
     assert!(text.contains("T.reads(x[v_ax0], p[v_ax0])"), "{text}");
     assert_eq!(run(&text), [20.0, 10.0, 30.0][..], "{text}");
+}
+
+/// Computes two states step by step: `s[t + 1] = 2 * s[t] + x[p[t]]`, elementwise with a factor, and the sum of its two elements. Returns
+/// the sums.
+fn stepwise(call: Call<'_>) -> Result<Legalized, InferError> {
+    let te = Te::new("made", call);
+    let (x, p) = (te.input(0)?, te.input(1)?);
+    let start = te.compute("start", &[Dim::Int(2)], |i| (&i[0] + 1).cast(DType::F32));
+    let zero = te.compute("zero", &[], |_| TeExpr::float(0.0, DType::F32));
+    let [_, sums] = te.scan("states", &p.shape()[0], [&start, &zero], |t, [states, _]| {
+        let twice = te.compute("twice", &[Dim::Int(2)], |i| states.at([t, &i[0]]) * 2.0);
+        let next =
+            te.compute("next", &[Dim::Int(2)], |i| twice.at(i) + x.at([p.at([t])]) * (&i[0] + 1).cast(DType::F32));
+        let k = te.reduce_axis("k", &Dim::Int(2));
+        let sum = te.compute("sum", &[], |_| next.at([&k]).sum(&[&k]));
+        [next, sum]
+    });
+    let out = te.compute("out", x.shape(), |i| sums.at([&i[0] + 1]));
+    te.finish(&[out])
+}
+
+#[test]
+fn states_are_computed_step_by_step() {
+    let text = text_of(stepwise);
+    // The states are [1, 2]; [2, 4] + 20 * [1, 2]; [44, 88] + 10 * [1, 2]; [108, 216] + 30 * [1, 2].
+    assert_eq!(run(&text), [66.0, 162.0, 414.0][..], "{text}");
+}
+
+#[test]
+fn a_tensor_of_a_step_stays_in_it() {
+    fn leaking(call: Call<'_>) -> Result<Legalized, InferError> {
+        let te = Te::new("made", call);
+        let (x, p) = (te.input(0)?, te.input(1)?);
+        let mut leaked = None;
+        te.scan("states", &p.shape()[0], [&x], |t, [states]| {
+            let next = te.compute("next", x.shape(), |i| states.at([t, &i[0]]) * 2.0);
+            leaked = Some(te.compute("twice", x.shape(), |i| next.at(i) * 2.0));
+            [next]
+        });
+        te.finish(&leaked.into_iter().collect::<Vec<_>>())
+    }
+    let module = engine().read_module(&Input::text("m.py", MODULE)).module.expect("is read");
+    let main = module.get("main").expect("is there");
+    let call = main.bindings().find_map(|value| value.as_call()).expect("a call");
+    let why = leaking(call).expect_err("`twice` is a tensor of a step").to_string();
+    assert!(why.contains("`twice` is computed in a step of a scan, so it cannot be read outside the step"), "{why}");
+}
+
+/// A step may read the row before the one that it writes: the rows differ, so its elements are independent of each other. It must not
+/// read other elements of its own row.
+#[test]
+fn elements_of_a_row_are_independent_of_the_row_before() {
+    fn made(back: i64) -> (Schedule, BlockRef, LoopRef) {
+        let body = plugin_api::tir::prim_func(|t| {
+            let a = t.buffer_param("A", &[9, 16], DType::F32);
+            t.serial("t", 8, |time| {
+                t.block("step", || {
+                    let vt = t.opaque("vt", 8, time);
+                    t.serial("i", 16, |i| {
+                        t.block("row", || {
+                            let vi = t.spatial("vi", 16, i);
+                            t.store(a, [vt + 1, vi], t.load(a, [vt + 1 - back, 15 - vi]) + 1.0);
+                        });
+                    });
+                });
+            });
+        });
+        let sch = Schedule::new(&body.expect("a function")).expect("is parsed");
+        let block = sch.get_block("row").expect("is there");
+        let [of] = sch.loops(block).expect("one loop");
+        (sch, block, of)
+    }
+    for primitive in [Schedule::vectorize, Schedule::parallel] {
+        let (mut sch, block, i) = made(1);
+        primitive(&mut sch, i).expect("the row before is complete");
+        assert!(sch.compute_inline(block).is_err(), "later steps need the row");
+        let (mut sch, _, i) = made(0);
+        let why = primitive(&mut sch, i).expect_err("an element of the same row").message;
+        assert!(why.contains("block `row` reads elements of `A` that its other instances write"), "{why}");
+    }
 }

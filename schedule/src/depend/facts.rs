@@ -1,10 +1,12 @@
 //! The accesses of the statements of a block, and the properties of its instances that follow from them.
 
 use super::digits::{Digits, Runs};
+use super::region::mentions_any;
 use crate::tree::expr::{Buf, Ex, Meanings};
 use crate::tree::{Access, Block, Id, Iter, Store, Tree, What};
+use passhost_lang::arith::simplify;
 use passhost_lang::ir::records::kind;
-use passhost_lang::ir::{Dim, DimExpr};
+use passhost_lang::ir::{Dim, DimExpr, Sym};
 use passhost_lang::scalar::PrimOp;
 
 /// The effect of one instance of a block on the buffers that the block writes.
@@ -132,8 +134,13 @@ impl Tree {
             let place = touch.known().ok_or_else(|| {
                 format!("block `{}` writes `{buffer}` at an index that is not arithmetic on integers", block.name)
             })?;
-            let other =
-                touches.iter().find(|other| other.buffer == touch.buffer && other.known().as_ref() != Some(&place));
+            let other = touches.iter().find(|other| {
+                other.buffer == touch.buffer
+                    && match other.known() {
+                        Some(read) => read != place && (other.write || !self.are_apart(block, inner, &read, &place)),
+                        None => true,
+                    }
+            });
             match other {
                 Some(other) if other.write => {
                     return Err(format!("block `{}` writes several elements of `{buffer}` per instance", block.name));
@@ -159,6 +166,19 @@ impl Tree {
             self.spatial_iters_are_told(block, &place, inner, buffer)?;
         }
         Ok(())
+    }
+
+    /// Returns true if an element that a block reads differs from all elements that its instances write, because the two are in different
+    /// rows, such as the last row and the next row in a loop over time. In a reduction, they count as the same.
+    fn are_apart(&self, block: &Block, inner: &[Id], read: &[Dim], written: &[Dim]) -> bool {
+        let mut own: Vec<Sym> = block.iters.iter().map(|iter| iter.var).collect();
+        own.extend(inner.iter().filter_map(|id| Some(self.as_loop(*id)?.var)));
+        let is_plain = block.init.is_none() && block.iters.iter().all(Iter::is_spatial);
+        let differ = |(read, written): (&Dim, &Dim)| {
+            let is_fixed = !mentions_any(read, &own) && !mentions_any(written, &own);
+            is_fixed && simplify(&(read.clone() - written.clone())).as_int().is_some_and(|by| by != 0)
+        };
+        is_plain && read.iter().zip(written).any(differ)
     }
 
     fn spatial_iters_are_told(&self, block: &Block, place: &[Dim], inner: &[Id], buffer: &str) -> Result<(), String> {

@@ -149,7 +149,7 @@ pub(crate) fn as_type_of(extent: &Dim, like: &Dim) -> Dim {
     passhost_lang::tir::regions::linear::cast(extent.clone(), like.dtype())
 }
 
-fn mentions_any(dim: &Dim, vars: &[Sym]) -> bool {
+pub(super) fn mentions_any(dim: &Dim, vars: &[Sym]) -> bool {
     let mut found = false;
     dim.vars(&mut |sym| found |= vars.iter().any(|var| var.id == sym.id));
     found
