@@ -245,8 +245,33 @@ const ENOUGH: i64 = 64;
 /// The assumed number of iterations of a loop whose extent is not constant.
 const USUAL: i64 = 8;
 
+/// Minimum number of operations of a parallel loop that runs in each step of a loop over time. Threads need a few microseconds to meet.
+const LEAST_WORK: i64 = 1 << 16;
+
+/// Returns true if a loop is in a step of a loop over time, and does so little work that threads would not save time. An extent that is not
+/// constant counts as 1.
+fn is_short_step(schedule: &Schedule, of: LoopRef) -> bool {
+    let blocks = schedule.blocks_in(of).unwrap_or_default();
+    let Some(first) = blocks.first() else { return false };
+    let own = schedule.get_loops(*first).unwrap_or_default();
+    // A loop around the block that contains the loop.
+    let is_outer = |outer: &BlockInfo| {
+        let loops = schedule.get_loops(outer.block).unwrap_or_default();
+        let around = loops.last().filter(|around| !own.contains(around));
+        around.is_some_and(|around| schedule.blocks_in(*around).is_ok_and(|inner| inner.contains(first)))
+    };
+    let work = |block: &BlockRef| {
+        let iters = schedule.block_info(*block).map(|info| info.iters).unwrap_or_default();
+        iters.iter().map(|iter| iter.extent.unwrap_or(1)).fold(1, i64::saturating_mul)
+    };
+    blocks.iter().map(work).max() < Some(LEAST_WORK) && schedule.blocks().iter().any(is_outer)
+}
+
 /// Fuses the outermost loops, as many as needed to occupy all threads, into one parallel loop.
 pub(super) fn in_threads(schedule: &mut Schedule, loops: &[LoopRef]) {
+    if loops.first().is_some_and(|of| is_short_step(schedule, *of)) {
+        return;
+    }
     let mut taken = Vec::new();
     let mut iterations = 1;
     for of in loops {
