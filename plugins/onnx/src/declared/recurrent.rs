@@ -10,7 +10,7 @@ use plugin_api::typing::operators::{AttrDecl, DefaultDecl, InferError, OpDecl};
 pub(super) const RECURRENT: OpDecl = OpDecl {
     name: "onnx.recurrent",
     doc: "States of an LSTM, GRU or RNN after each step.\n\n `x` is the input times its weights, with biases; `r` are the weights of the \
-          state, `bias` is the bias of a GRU's new state that the reset gate scales, `h` and `c` are the initial states, `p` are the \
+          state, with a column for each element of each gate; `bias` is the bias of a GRU's new state that the reset gate scales, `h` and `c` are the initial states, `p` are the \
           peepholes, and `lengths` is the number of steps of each sample. The state of an LSTM is followed by its cell; with `coupled`, \
           the input and forget gates are coupled, and with `quantized`, each state is rounded to 256 numbers, from the least of all \
           samples to the greatest, before it is multiplied. An activation is an ONNX name with its parameters, as in \
@@ -33,47 +33,36 @@ pub(super) const RECURRENT: OpDecl = OpDecl {
 fn infer(call: Call<'_>) -> Result<Type, InferError> {
     let x = tensor(call, 0)?;
     let (Some(x_dims), Some(r)) = (dims(call, 0, 3)?, dims(call, 1, 2)?) else { return Ok(of_shape(x.dtype, 3, None)) };
-    let more = match text(call, "kind") {
-        "lstm" => 2,
-        "gru" | "rnn" => 1,
+    let (gates, more) = match text(call, "kind") {
+        "lstm" => (4, 2),
+        "gru" => (3, 1),
+        "rnn" => (1, 1),
         other => return wrong(format!("`kind` must be lstm, gru or rnn, found `{other}`")),
     };
-    let Some(hidden) = r[1].as_int() else { return wrong("the size of the state must be known") };
+    let Some(hidden) = r[0].as_int() else { return wrong("the size of the state must be known") };
+    if let Some(columns) = r[1].as_int().filter(|columns| Some(*columns) != hidden.checked_mul(gates)) {
+        return wrong(format!("`r` must have {gates} * {hidden} columns, found {columns}"));
+    }
     Ok(of_shape(x.dtype, 3, Some(vec![x_dims[0].clone(), x_dims[1].clone(), Dim::Int(more * hidden)])))
 }
 
-/// The computation of a step. Each result is in a slot, which is as long as the state.
+/// The computation of a step.
 struct Step<'t> {
+    te: &'t Te<'t>,
     call: Call<'t>,
-    r: &'t TeTensor,
     x: &'t TeTensor,
+    r: &'t TeTensor,
+    bias: &'t TeTensor,
     p: &'t TeTensor,
+    lengths: &'t TeTensor,
+    /// Samples, and the size of the state.
+    shape: [Dim; 2],
     hidden: i64,
-    batch: &'t TeExpr,
-    /// The indices: time, sample, position in the row of the sample, and index of the sum.
-    t: &'t TeExpr,
-    b: &'t TeExpr,
-    j: &'t TeExpr,
-    k: &'t TeExpr,
-    slots: i64,
-    /// The number of elements before the slots. These elements hold the quantized state. The least and the greatest
-    /// element of the new states come after the slots.
-    ahead: i64,
+    t: TeExpr,
     acts: Vec<&'t str>,
 }
 
 impl Step<'_> {
-    /// Returns an element of a slot of this step, or of the previous step if `last` is true.
-    fn slot(&self, all: &TeTensor, slot: i64, at: &TeExpr, last: bool) -> TeExpr {
-        let time = if last { self.t.clone() } else { self.t + 1 };
-        all.at([time, self.b.clone(), at + (slot * self.hidden + self.ahead)])
-    }
-
-    /// Returns an element of the previous state.
-    fn last(&self, all: &TeTensor, at: &TeExpr) -> TeExpr {
-        self.slot(all, self.slots - 1, at, true)
-    }
-
     /// Applies an activation to a sum within the bounds of `clip`.
     fn activated(&self, which: usize, x: TeExpr) -> TeExpr {
         let clip = float(self.call, "clip");
@@ -103,197 +92,142 @@ impl Step<'_> {
         }
     }
 
-    /// Returns the partial sum after adding one more product.
-    fn sum(&self, all: &TeTensor, row: TeExpr, state: TeExpr) -> TeExpr {
-        let so_far = all.at([self.t + 1, self.b.clone(), self.j.clone()]);
-        so_far + self.r.at([row, self.k.clone()]) * state
+    /// Multiplies rows by the weights of `gates` gates from the gate `first` on. `row` returns an element of a row.
+    fn product(&self, name: &str, [first, gates]: [i64; 2], row: impl Fn(&TeExpr, &TeExpr) -> TeExpr) -> TeTensor {
+        let k = &self.te.reduce_axis("k", &self.shape[1]);
+        let shape = [self.shape[0].clone(), Dim::Int(gates * self.hidden)];
+        self.te
+            .compute(name, &shape, |i| (row(&i[0], k) * self.r.at([k.clone(), &i[1] + first * self.hidden])).sum(&[k]))
     }
 
-    /// Returns a value that is computed only once, at the first index of the sum.
-    fn once(&self, all: &TeTensor, value: TeExpr) -> TeExpr {
-        let so_far = all.at([self.t + 1, self.b.clone(), self.j.clone()]);
-        self.k.eq(0).if_then_else(value, so_far)
+    /// Returns a gate before its activation: the input and, if given, a part of a product.
+    fn gate(&self, i: &[TeExpr], gate: i64, product: Option<&TeTensor>) -> TeExpr {
+        let at = &i[1] + gate * self.hidden;
+        let input = self.x.at([&self.t, &i[0], &at]);
+        product.map_or(input.clone(), |product| input + product.at([&i[0], &at]))
     }
 
-    /// Returns the previous state, rounded to one of 256 numbers. The initial state already has this form.
-    fn quantized(&self, all: &TeTensor) -> TeExpr {
-        let (state, end) = (self.last(all, self.j), self.slots * self.hidden + self.ahead);
-        let all_samples = |at: i64| all.at([self.t.clone(), self.batch - 1, TeExpr::int(at, self.j.dtype())]);
-        let (least, greatest) = (all_samples(end), all_samples(end + 1));
-        let span = greatest - &least;
-        let scale = span.gt(0.0).select(&span / 255.0, TeExpr::float(1.0, span.dtype()));
+    /// Returns a new value, or the last one after the end of the sample.
+    fn kept(&self, i: &[TeExpr], new: TeExpr, last: TeExpr) -> TeExpr {
+        self.t.lt(self.lengths.at([&i[0]])).select(new, last)
+    }
+
+    /// Returns the states before the step, each rounded to one of 256 numbers. The initial state already has this form.
+    fn quantized(&self, states: &TeTensor) -> TeTensor {
+        let (b, u) = (self.te.reduce_axis("b", &self.shape[0]), self.te.reduce_axis("u", &self.shape[1]));
+        let zero = || TeExpr::float(0.0, states.dtype());
+        let state = || states.at([&self.t, &b, &u]);
+        let least = self.te.compute("least", &[], |_| state().smallest_from(zero(), &[&b, &u]));
+        let greatest = self.te.compute("greatest", &[], |_| state().largest_from(zero(), &[&b, &u]));
+        let one = |of: &TeTensor| of.at(&[] as &[TeExpr]);
+        let scale = self.te.compute("scale", &[], |_| {
+            let span = one(&greatest) - one(&least);
+            span.gt(0.0).select(&span / 255.0, TeExpr::float(1.0, span.dtype()))
+        });
         let number = |value: TeExpr| value.max(0.0).min(255.0);
-        let zero = number((-least / &scale).math("nearbyint"));
-        let rounded = number((&state / &scale).math("nearbyint") + &zero);
-        self.t.eq(0).if_then_else(state, (rounded - zero) * scale)
+        let origin = self.te.compute("zero", &[], |_| number((-one(&least) / one(&scale)).math("nearbyint")));
+        self.te.compute("quantized", &self.shape, |i| {
+            let state = states.at([&self.t, &i[0], &i[1]]);
+            let rounded = number((&state / one(&scale)).math("nearbyint") + one(&origin));
+            self.t.eq(0).select(&state, (rounded - one(&origin)) * one(&scale))
+        })
     }
 
-    /// Returns the least or the greatest of 0 and all states so far, including the states of earlier samples.
-    fn extreme(&self, all: &TeTensor, is_least: bool) -> TeExpr {
-        let at = |b: TeExpr| all.at([self.t + 1, b, self.j.clone()]);
-        let earlier = self.b.eq(0).if_then_else(TeExpr::float(0.0, all.dtype()), at(self.b - 1));
-        let so_far = self.k.eq(0).if_then_else(earlier, at(self.b.clone()));
-        let state = self.slot(all, self.slots - 1, self.k, false);
-        if is_least { so_far.min(state) } else { so_far.max(state) }
-    }
-
-    fn lstm(&self, all: &TeTensor, lengths: &TeTensor) -> TeExpr {
-        if self.ahead == 0 {
-            return self.gates(all, lengths, self.j, self.last(all, self.k));
-        }
-        let (end, j) = (self.slots * self.hidden + self.ahead, self.j - self.ahead);
-        let state = all.at([self.t + 1, self.b.clone(), self.k.clone()]);
-        let gates = self.gates(all, lengths, &j, state);
-        let extremes = self.j.eq(end).if_then_else(self.extreme(all, true), self.extreme(all, false));
-        let late = self.j.lt(end).if_then_else(gates, extremes);
-        self.j.lt(self.ahead).if_then_else(self.once(all, self.quantized(all)), late)
-    }
-
-    /// Computes the slots of an LSTM: its gates, the cell and the state. `j` is the position in the slots, and `state` is the factor of
-    /// the weights.
-    fn gates(&self, all: &TeTensor, lengths: &TeTensor, j: &TeExpr, state: TeExpr) -> TeExpr {
-        let h = self.hidden;
-        let goes = self.t.lt(lengths.at([self.b]));
-        let peep = |gate: TeExpr, part: i64, u: &TeExpr, cell: TeExpr| match flag(self.call, "peepholes") {
-            true => gate + self.p.at([u + part * h]) * cell,
-            false => gate,
+    /// Computes the state and the cell of an LSTM.
+    fn lstm(&self, [states, cells]: &[TeTensor; 2]) -> [TeTensor; 2] {
+        let quantized = flag(self.call, "quantized").then(|| self.quantized(states));
+        let gates = self.product("gates", [0, 4], |b, k| match &quantized {
+            Some(states) => states.at([b, k]),
+            None => states.at([&self.t, b, k]),
+        });
+        let gate = |i: &[TeExpr], gate: i64, part: i64, cell: Option<&TeExpr>| {
+            let sum = self.gate(i, gate, Some(&gates));
+            self.activated(
+                0,
+                match cell.filter(|_| flag(self.call, "peepholes")) {
+                    Some(cell) => sum + self.p.at([&i[1] + part * self.hidden]) * cell,
+                    None => sum,
+                },
+            )
         };
-        let u = j - 4 * h;
-        let last_cell = self.slot(all, 4, &u, true);
-        let input = self.activated(0, peep(self.slot(all, 0, &u, false), 0, &u, last_cell.clone()));
-        let forget = match flag(self.call, "coupled") {
-            true => TeExpr::float(1.0, input.dtype()) - &input,
-            false => self.activated(0, peep(self.slot(all, 2, &u, false), 2, &u, last_cell.clone())),
-        };
-        let fresh = self.activated(1, self.slot(all, 3, &u, false));
-        let cell = goes.if_then_else(forget * &last_cell + input * fresh, last_cell);
-        let u = j - 5 * h;
-        let new_cell = self.slot(all, 4, &u, false);
-        let output = self.activated(0, peep(self.slot(all, 1, &u, false), 1, &u, new_cell.clone()));
-        let new = goes.if_then_else(output * self.applied(2, new_cell), self.last(all, &u));
-        let sum = self.sum(all, j.clone(), state);
-        let rest = j.lt(5 * h).if_then_else(self.once(all, cell), self.once(all, new));
-        j.lt(4 * h).if_then_else(sum, rest)
+        let cell = self.te.compute("cell", &self.shape, |i| {
+            let last = &cells.at([&self.t, &i[0], &i[1]]);
+            let input = gate(i, 0, 0, Some(last));
+            let forget = match flag(self.call, "coupled") {
+                true => TeExpr::float(1.0, input.dtype()) - &input,
+                false => gate(i, 2, 2, Some(last)),
+            };
+            let new = forget * last + input * self.activated(1, self.gate(i, 3, Some(&gates)));
+            self.kept(i, new, last.clone())
+        });
+        let state = self.te.compute("state", &self.shape, |i| {
+            let output = gate(i, 1, 1, Some(&cell.at(i)));
+            self.kept(i, output * self.applied(2, cell.at(i)), states.at([&self.t, &i[0], &i[1]]))
+        });
+        [state, cell]
     }
 
-    /// Computes the slots of a GRU: the update gate, the reset gate, the part of the state after the reset gate, the
-    /// new state, and the state.
-    fn gru(&self, all: &TeTensor, lengths: &TeTensor) -> TeExpr {
-        let h = self.hidden;
+    /// Computes the state of a GRU from its update gate, its reset gate and its new state.
+    fn gru(&self, [states]: &[TeTensor; 1]) -> [TeTensor; 1] {
+        let last = |b: &TeExpr, k: &TeExpr| states.at([&self.t, b, k]);
         let before = flag(self.call, "linear_before_reset");
-        let u = self.j - 2 * h;
-        let passed = self.activated(0, self.slot(all, 1, &u, false)) * self.last(all, &u);
-        let of = if before { self.last(all, self.k) } else { self.slot(all, 2, self.k, false) };
-        let new = self.sum(all, self.j - h, of);
-        let u = self.j - 4 * h;
-        let update = self.activated(0, self.slot(all, 0, &u, false));
-        let fresh = self.slot(all, 3, &u, false);
-        let fresh = match before {
-            true => {
-                let of_x = self.x.at([self.t.clone(), self.b.clone(), &u + 2 * h]);
-                self.activated(1, of_x + self.activated(0, self.slot(all, 1, &u, false)) * fresh)
-            }
-            false => self.activated(1, fresh),
+        let gates = self.product("gates", [0, if before { 3 } else { 2 }], last);
+        let reset = |i: &[TeExpr]| self.activated(0, self.gate(i, 1, Some(&gates)));
+        let new = if before {
+            self.te.compute("new", &self.shape, |i| {
+                let product = self.bias.at([&i[1]]) + gates.at([i[0].clone(), &i[1] + 2 * self.hidden]);
+                self.gate(i, 2, None) + reset(i) * product
+            })
+        } else {
+            let passed = self.te.compute("passed", &self.shape, |i| reset(i) * last(&i[0], &i[1]));
+            let product = self.product("product", [2, 1], |b, k| passed.at([b, k]));
+            self.te.compute("new", &self.shape, |i| self.gate(i, 2, None) + product.at(i))
         };
-        let one = TeExpr::float(1.0, fresh.dtype());
-        let state = (one - &update) * fresh + update * self.last(all, &u);
-        let goes = self.t.lt(lengths.at([self.b]));
-        let state = goes.if_then_else(state, self.last(all, &u));
-        let gates = self.sum(all, self.j.clone(), self.last(all, self.k));
-        let late = self.j.lt(4 * h).if_then_else(new, self.once(all, state));
-        let rest = self.j.lt(3 * h).if_then_else(self.once(all, passed), late);
-        self.j.lt(2 * h).if_then_else(gates, rest)
+        let update = self.te.compute("update", &self.shape, |i| self.activated(0, self.gate(i, 0, Some(&gates))));
+        [self.te.compute("state", &self.shape, |i| {
+            let one = TeExpr::float(1.0, update.dtype());
+            let fresh = (one - update.at(i)) * self.activated(1, new.at(i));
+            self.kept(i, fresh + update.at(i) * last(&i[0], &i[1]), last(&i[0], &i[1]))
+        })]
     }
 
-    fn rnn(&self, all: &TeTensor, lengths: &TeTensor) -> TeExpr {
-        let u = self.j - self.hidden;
-        let state = self.activated(0, self.slot(all, 0, &u, false));
-        let state = self.t.lt(lengths.at([self.b])).if_then_else(state, self.last(all, &u));
-        let sum = self.sum(all, self.j.clone(), self.last(all, self.k));
-        self.j.lt(self.hidden).if_then_else(sum, self.once(all, state))
+    fn rnn(&self, [states]: &[TeTensor; 1]) -> [TeTensor; 1] {
+        let last = |b: &TeExpr, k: &TeExpr| states.at([&self.t, b, k]);
+        let product = self.product("product", [0, 1], last);
+        let new = |i: &[TeExpr]| self.activated(0, self.gate(i, 0, Some(&product)));
+        [self.te.compute("state", &self.shape, |i| self.kept(i, new(i), last(&i[0], &i[1])))]
     }
-}
-
-/// Returns the states before the loop: time 0 contains the initial states, and later times contain the input.
-fn started(
-    te: &Te<'_>,
-    call: Call<'_>,
-    [x, bias, first, cell]: [&TeTensor; 4],
-    shape: &[Dim],
-    (slots, hidden, ahead): (i64, i64, i64),
-) -> TeTensor {
-    let kind = text(call, "kind");
-    let before = flag(call, "linear_before_reset");
-    let zero = || TeExpr::float(0.0, x.dtype());
-    te.compute("start", shape, |i| {
-        let (t, b) = (&i[0], &i[1]);
-        let j = &if ahead == 0 { i[2].clone() } else { &i[2] - ahead };
-        let state = |from: &TeTensor, slot: i64| from.at([b.clone(), j - slot * hidden]);
-        let states = match kind {
-            "lstm" => {
-                j.lt(4 * hidden).if_then_else(zero(), j.lt(5 * hidden).if_then_else(state(cell, 4), state(first, 5)))
-            }
-            _ => j.lt((slots - 1) * hidden).if_then_else(zero(), state(first, slots - 1)),
-        };
-        let of_x = |by: i64| x.at([t - 1, b.clone(), j - by]);
-        let inputs = match kind {
-            "lstm" => j.lt(4 * hidden).if_then_else(of_x(0), zero()),
-            "gru" => {
-                let new = if before { bias.at([j - 3 * hidden]) } else { of_x(hidden) };
-                let late = j.lt(4 * hidden).if_then_else(new, zero());
-                j.lt(2 * hidden).if_then_else(of_x(0), j.lt(3 * hidden).if_then_else(zero(), late))
-            }
-            _ => j.lt(hidden).if_then_else(of_x(0), zero()),
-        };
-        let slots_of = t.eq(0).if_then_else(states, inputs);
-        match ahead {
-            0 => slots_of,
-            _ => {
-                let inside = i[2].ge(ahead).and(i[2].lt(ahead + slots * hidden));
-                inside.if_then_else(slots_of, zero())
-            }
-        }
-    })
 }
 
 fn legalize(call: Call<'_>) -> Result<Legalized, InferError> {
     let te = Te::new("recurrent", call);
     let (x, r, bias) = (te.input(0)?, te.input(1)?, te.input(2)?);
     let (first, cell, p, lengths) = (te.input(3)?, te.input(4)?, te.input(5)?, te.input(6)?);
-    let Some(hidden) = r.shape()[1].as_int() else { return wrong("the size of the state is not known") };
-    let kind = text(call, "kind");
-    let slots = match kind {
-        "lstm" => 6,
-        "gru" => 5,
-        _ => 2,
-    };
+    let Some(hidden) = r.shape()[0].as_int() else { return wrong("the size of the state is not known") };
     let (steps, batch) = (x.shape()[0].clone(), x.shape()[1].clone());
-    let (ahead, after) = if flag(call, "quantized") { (hidden, 2) } else { (0, 0) };
-    let row = Dim::Int(ahead + slots * hidden + after);
-    let shape = [steps.clone() + 1, batch.clone(), row.clone()];
-    let start = started(&te, call, [&x, &bias, &first, &cell], &shape, (slots, hidden, ahead));
-    let t = te.reduce_axis("t", &steps);
-    let b = te.reduce_axis("b", &batch);
-    let (j, k) = (te.reduce_axis("j", &row), te.reduce_axis("k", &Dim::Int(hidden)));
-    let samples = TeExpr::of_dim(batch.clone());
-    let acts: Vec<&str> = text(call, "activations").split(',').collect();
-    let place = [&t + 1, b.clone(), j.clone()];
-    let states = te.scatter("states", &start, &[&t, &b, &j, &k], &place, |all| {
-        let (batch, t, b, j, k) = (&samples, &t, &b, &j, &k);
-        let step = Step { call, r: &r, x: &x, p: &p, hidden, batch, t, b, j, k, slots, ahead, acts };
-        match kind {
-            "lstm" => step.lstm(all, &lengths),
-            "gru" => step.gru(all, &lengths),
-            _ => step.rnn(all, &lengths),
-        }
-    });
-    let more = if kind == "lstm" { 2 } else { 1 };
-    let out = te.compute("T_states", &[steps, batch, Dim::Int(more * hidden)], |i| {
-        let at = |slot: i64| states.at([&i[0] + 1, i[1].clone(), &i[2] + (slot * hidden + ahead)]);
-        match kind {
-            // The slot of the state precedes that of the cell.
-            "lstm" => i[2].lt(hidden).if_then_else(at(5), at(3)),
-            _ => at(slots - 1),
+    let step = |t: &TeExpr| Step {
+        te: &te,
+        call,
+        x: &x,
+        r: &r,
+        bias: &bias,
+        p: &p,
+        lengths: &lengths,
+        shape: [batch.clone(), Dim::Int(hidden)],
+        hidden,
+        t: t.clone(),
+        acts: text(call, "activations").split(',').collect(),
+    };
+    let all = match text(call, "kind") {
+        "lstm" => te.scan("states", &steps, [&first, &cell], |t, all| step(t).lstm(all)).to_vec(),
+        "gru" => te.scan("states", &steps, [&first], |t, all| step(t).gru(all)).to_vec(),
+        _ => te.scan("states", &steps, [&first], |t, all| step(t).rnn(all)).to_vec(),
+    };
+    let out = te.compute("T_states", &[steps.clone(), batch.clone(), Dim::Int(all.len() as i64 * hidden)], |i| {
+        let at = |of: &TeTensor, from: i64| of.at([&i[0] + 1, i[1].clone(), &i[2] - from]);
+        match &all[..] {
+            [states, cells] => i[2].lt(hidden).if_then_else(at(states, 0), at(cells, hidden)),
+            _ => at(&all[0], 0),
         }
     });
     te.finish(&[out])

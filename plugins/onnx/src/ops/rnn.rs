@@ -180,6 +180,7 @@ fn one_direction(
             cx.broadcast_to(&all, std::slice::from_ref(&batch))?
         }
     };
+    let r = cx.swapped(&r)?;
     let states = cx.call("onnx.recurrent", &[&projected, &r, &recurrent_bias, &h, &c, &p, &lengths], attrs)?;
     let last = crate::known::sub(&length, &Dim::Int(1));
     let end = cx.squeeze(&cx.range(&states, 0, last, length.clone())?, &[0])?;
