@@ -381,6 +381,19 @@ fn operations_of_floats_are_counted() {
     // One sum per element. The number of rows must be given.
     assert_eq!(float_operations(&program, &[(n.reg, 7)]), Some(14));
     assert_eq!(float_operations(&program, &[]), None);
+    let in_tiles = "\
+@T.prim_func(s_tir=True)
+def f(a: T.handle):
+    n = T.int64()
+    A = T.match_buffer(a, (n,), \"float32\")
+    for t in range((n + 7) // 8 * 2):
+        for l in range(4):
+            if t * 4 + l < n:
+                A[t * 4 + l] = A[t * 4 + l] + T.float32(1)
+";
+    // The number of tiles follows from the number of rows.
+    let program = lower(&func(in_tiles)).expect("it lowers");
+    assert_eq!(float_operations(&program, &[(program.symbols[0].reg, 19)]), Some(19));
     let branches = "\
 @T.prim_func
 def f(a: T.Buffer((4,), \"float32\"), k: T.Buffer((4,), \"int32\")):

@@ -37,6 +37,7 @@ struct Count<'p> {
 impl<'p> Count<'p> {
     fn of(&mut self, list: &'p [Instr]) -> Option<f64> {
         list.iter().try_fold(0f64, |sum, instr| {
+            self.learn(instr);
             let n = match instr {
                 Instr::Binary { op, dst, a, .. } => {
                     f64::from(u8::from(self.is_float(*dst) && self.is_float(*a) && counts(*op)))
@@ -53,6 +54,28 @@ impl<'p> Count<'p> {
             };
             Some(sum + n)
         })
+    }
+
+    /// Records the value of an integer that follows from known ones, such as the number of tiles of an extent.
+    fn learn(&mut self, instr: &Instr) {
+        let value = match instr {
+            Instr::Const { value: Literal::Int(value), .. } => Some(*value),
+            Instr::Affine { form, .. } => self.value(form),
+            Instr::Binary { op, a, b, .. } => self.known.get(a).zip(self.known.get(b)).and_then(|(a, b)| match op {
+                Binary::Add => a.checked_add(*b),
+                Binary::Sub => a.checked_sub(*b),
+                Binary::Mul => a.checked_mul(*b),
+                Binary::Min => Some(*a.min(b)),
+                Binary::Max => Some(*a.max(b)),
+                Binary::FloorDiv if *b > 0 => Some(a.div_euclid(*b)),
+                Binary::FloorMod if *b > 0 => Some(a.rem_euclid(*b)),
+                _ => None,
+            }),
+            _ => None,
+        };
+        if let Some((reg, value)) = instr.written().zip(value) {
+            self.known.insert(reg, value);
+        }
     }
 
     fn for_(&mut self, of: &'p Loop) -> Option<f64> {

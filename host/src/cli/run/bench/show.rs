@@ -10,6 +10,11 @@ use std::time::Duration;
 
 /// Number of kernels in the table. One more row sums up the other kernels.
 const SHOWN: usize = 30;
+/// Minimum share of the time of a kernel that a note mentions, and the share of the peak that it does not reach.
+const NOTED: f64 = 0.1;
+const FAR: f64 = 0.25;
+/// Maximum number of characters of a kernel's name in a note.
+const LONGEST_NAME: usize = 48;
 /// A measurement is reported as disturbed by other programs if its median is this many times the shortest run.
 const NOISY: f64 = 1.5;
 
@@ -77,8 +82,36 @@ pub(super) fn text(bench: &Bench) -> String {
 "
         ));
     }
-    out.push_str(&format!("\n{}\n{}", kernels(bench), runs(bench)));
+    out.push_str(&format!("\n{}{}\n{}", kernels(bench), far_from_peak(bench), runs(bench)));
     out
+}
+
+/// Names the kernels that take much of the time and are far from both limits of the machine.
+fn far_from_peak(bench: &Bench) -> String {
+    let Some(peaks) = bench.measured.peaks else { return String::new() };
+    let is_far = |kernel: &&Kernel| {
+        let figures = bench.figures(kernel);
+        let [operations, bytes] = [(figures.operations, peaks.operations), (figures.bytes, peaks.bytes)]
+            .map(|(reached, peak)| reached.is_some_and(|reached| reached >= FAR * peak));
+        figures.share >= NOTED && figures.operations.is_some() && !operations && !bytes
+    };
+    let names: Vec<String> =
+        bench.kernels.iter().filter(is_far).map(|kernel| format!("`{}`", short_name(&kernel.name))).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    let names = names.join(", ");
+    format!(
+        "note: less than a quarter of the peak: {names}; `passhost run --missed` shows blocks that are not scheduled, and why\n"
+    )
+}
+
+/// Shortens the name of a kernel that was fused from many operators.
+fn short_name(name: &str) -> String {
+    match name.char_indices().nth(LONGEST_NAME) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_string(),
+    }
 }
 
 /// Describes how many kernels were compiled, and how many were loaded from the cache.
