@@ -175,7 +175,10 @@ fn names(schedule: &Schedule) -> Vec<String> {
 
 /// Computes a reduction in tiles, together with the blocks that follow it.
 fn tile_reduction(schedule: &mut Schedule, block: BlockRef, options: &Options) -> Result<(), PassError> {
-    let info = schedule.block_info(block)?;
+    let mut info = schedule.block_info(block)?;
+    if is_in_step(schedule, block) {
+        info.iters.iter_mut().for_each(|iter| iter.extent = iter.extent.or(Some(FEW)));
+    }
     let computes = |producer: &BlockRef| schedule.block_info(*producer).is_ok_and(|info| !info.is_copy);
     let has_own_input = schedule.producers(block)?.iter().any(computes);
     let tile = Tile::of(&info, lanes(&info, options.vector_bytes)?, has_own_input)?;
@@ -248,23 +251,28 @@ const USUAL: i64 = 8;
 /// Minimum number of operations of a parallel loop that runs in each step of a loop over time. Threads need a few microseconds to meet.
 const LEAST_WORK: i64 = 1 << 16;
 
+/// The assumed number of iterations of a loop in a step, if its extent is not constant: the number of samples is often 1.
+const FEW: i64 = 2;
+
+/// Returns true if a block is in a block around which there are loops. These loops run step by step, and the block is in one step.
+fn is_in_step(schedule: &Schedule, block: BlockRef) -> bool {
+    let own = schedule.get_loops(block).unwrap_or_default();
+    schedule.blocks().iter().any(|outer| {
+        let loops = schedule.get_loops(outer.block).unwrap_or_default();
+        let around = loops.last().filter(|around| !own.contains(around));
+        around.is_some_and(|around| schedule.blocks_in(*around).is_ok_and(|inner| inner.contains(&block)))
+    })
+}
+
 /// Returns true if a loop is in a step of a loop over time, and does so little work that threads would not save time. An extent that is not
 /// constant counts as 1.
 fn is_short_step(schedule: &Schedule, of: LoopRef) -> bool {
     let blocks = schedule.blocks_in(of).unwrap_or_default();
-    let Some(first) = blocks.first() else { return false };
-    let own = schedule.get_loops(*first).unwrap_or_default();
-    // A loop around the block that contains the loop.
-    let is_outer = |outer: &BlockInfo| {
-        let loops = schedule.get_loops(outer.block).unwrap_or_default();
-        let around = loops.last().filter(|around| !own.contains(around));
-        around.is_some_and(|around| schedule.blocks_in(*around).is_ok_and(|inner| inner.contains(first)))
-    };
     let work = |block: &BlockRef| {
         let iters = schedule.block_info(*block).map(|info| info.iters).unwrap_or_default();
         iters.iter().map(|iter| iter.extent.unwrap_or(1)).fold(1, i64::saturating_mul)
     };
-    blocks.iter().map(work).max() < Some(LEAST_WORK) && schedule.blocks().iter().any(is_outer)
+    blocks.iter().map(work).max() < Some(LEAST_WORK) && blocks.iter().any(|block| is_in_step(schedule, *block))
 }
 
 /// Fuses the outermost loops, as many as needed to occupy all threads, into one parallel loop.
