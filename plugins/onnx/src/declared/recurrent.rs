@@ -9,8 +9,9 @@ use plugin_api::typing::operators::{AttrDecl, DefaultDecl, InferError, OpDecl};
 
 pub(super) const RECURRENT: OpDecl = OpDecl {
     name: "onnx.recurrent",
-    doc: "States of an LSTM, GRU or RNN after each step.\n\n `x` is the input times its weights, with biases; `r` are the weights of the \
-          state, with a column for each element of each gate; `bias` is the bias of a GRU's new state that the reset gate scales, `h` and `c` are the initial states, `p` are the \
+    doc: "States of an LSTM, GRU or RNN after each step.\n\n `x` is the input times its weights, with biases, by sample and step. `r` are \
+          the weights of the state: the columns are the elements of the gates, and each panel, along the first axis, has some of the \
+          columns. `bias` is the bias of a GRU's new state that the reset gate scales, `h` and `c` are the initial states, `p` are the \
           peepholes, and `lengths` is the number of steps of each sample. The state of an LSTM is followed by its cell; with `coupled`, \
           the input and forget gates are coupled, and with `quantized`, each state is rounded to 256 numbers, from the least of all \
           samples to the greatest, before it is multiplied. An activation is an ONNX name with its parameters, as in \
@@ -32,18 +33,21 @@ pub(super) const RECURRENT: OpDecl = OpDecl {
 
 fn infer(call: Call<'_>) -> Result<Type, InferError> {
     let x = tensor(call, 0)?;
-    let (Some(x_dims), Some(r)) = (dims(call, 0, 3)?, dims(call, 1, 2)?) else { return Ok(of_shape(x.dtype, 3, None)) };
+    let (Some(x_dims), Some(r)) = (dims(call, 0, 3)?, dims(call, 1, 3)?) else { return Ok(of_shape(x.dtype, 3, None)) };
     let (gates, more) = match text(call, "kind") {
         "lstm" => (4, 2),
         "gru" => (3, 1),
         "rnn" => (1, 1),
         other => return wrong(format!("`kind` must be lstm, gru or rnn, found `{other}`")),
     };
-    let Some(hidden) = r[0].as_int() else { return wrong("the size of the state must be known") };
-    if let Some(columns) = r[1].as_int().filter(|columns| Some(*columns) != hidden.checked_mul(gates)) {
-        return wrong(format!("`r` must have {gates} * {hidden} columns, found {columns}"));
+    let Some(hidden) = r[1].as_int() else { return wrong("the size of the state must be known") };
+    let (Some(panels), Some(width)) = (r[0].as_int(), r[2].as_int()) else {
+        return wrong("the size of the weights must be known");
+    };
+    if panels.checked_mul(width) != hidden.checked_mul(gates) {
+        return wrong(format!("`r` must have {gates} * {hidden} columns, found {panels} * {width}"));
     }
-    Ok(of_shape(x.dtype, 3, Some(vec![x_dims[0].clone(), x_dims[1].clone(), Dim::Int(more * hidden)])))
+    Ok(of_shape(x.dtype, 3, Some(vec![x_dims[1].clone(), x_dims[0].clone(), Dim::Int(more * hidden)])))
 }
 
 /// The computation of a step.
@@ -96,14 +100,18 @@ impl Step<'_> {
     fn product(&self, name: &str, [first, gates]: [i64; 2], row: impl Fn(&TeExpr, &TeExpr) -> TeExpr) -> TeTensor {
         let k = &self.te.reduce_axis("k", &self.shape[1]);
         let shape = [self.shape[0].clone(), Dim::Int(gates * self.hidden)];
-        self.te
-            .compute(name, &shape, |i| (row(&i[0], k) * self.r.at([k.clone(), &i[1] + first * self.hidden])).sum(&[k]))
+        let weight = |column: TeExpr| match self.r.shape() {
+            [Dim::Int(1), ..] => self.r.at([TeExpr::int(0, column.dtype()), k.clone(), column]),
+            [.., Dim::Int(width)] => self.r.at([&column / *width, k.clone(), &column % *width]),
+            _ => self.r.at(&[] as &[TeExpr]),
+        };
+        self.te.compute(name, &shape, |i| (row(&i[0], k) * weight(&i[1] + first * self.hidden)).sum(&[k]))
     }
 
     /// Returns a gate before its activation: the input and, if given, a part of a product.
     fn gate(&self, i: &[TeExpr], gate: i64, product: Option<&TeTensor>) -> TeExpr {
         let at = &i[1] + gate * self.hidden;
-        let input = self.x.at([&self.t, &i[0], &at]);
+        let input = self.x.at([&i[0], &self.t, &at]);
         product.map_or(input.clone(), |product| input + product.at([&i[0], &at]))
     }
 
@@ -203,8 +211,8 @@ fn legalize(call: Call<'_>) -> Result<Legalized, InferError> {
     let te = Te::new("recurrent", call);
     let (x, r, bias) = (te.input(0)?, te.input(1)?, te.input(2)?);
     let (first, cell, p, lengths) = (te.input(3)?, te.input(4)?, te.input(5)?, te.input(6)?);
-    let Some(hidden) = r.shape()[0].as_int() else { return wrong("the size of the state is not known") };
-    let (steps, batch) = (x.shape()[0].clone(), x.shape()[1].clone());
+    let Some(hidden) = r.shape()[1].as_int() else { return wrong("the size of the state is not known") };
+    let (batch, steps) = (x.shape()[0].clone(), x.shape()[1].clone());
     let step = |t: &TeExpr| Step {
         te: &te,
         call,

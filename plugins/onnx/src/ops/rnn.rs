@@ -157,7 +157,8 @@ fn one_direction(
     let rounded = |x: T| if o.quantized { fake_quantized(cx, &x) } else { Ok(x) };
     let x = rounded(o.x.clone())?;
     let x = if back { reversed(cx, &x, o.lengths.as_ref())? } else { x };
-    let mut projected = cx.matmul(&x, &cx.swapped(&w)?)?;
+    // The steps follow the samples, so that the tiles of the product have steps as rows: there are often more steps than samples.
+    let mut projected = cx.matmul(&cx.transpose(&x, &[1, 0, 2])?, &cx.swapped(&w)?)?;
     let mut recurrent_bias = cx.full(0.0, dtype, &[hidden])?;
     if let Some(b) = &o.b {
         let (bias, of_new) = biases(cx, &cx.pick(b, 0, d)?, kind.gates, hidden, before_reset)?;
@@ -180,7 +181,7 @@ fn one_direction(
             cx.broadcast_to(&all, std::slice::from_ref(&batch))?
         }
     };
-    let r = cx.swapped(&r)?;
+    let r = in_panels(cx, &r, kind.gates * hidden, hidden)?;
     let states = cx.call("onnx.recurrent", &[&projected, &r, &recurrent_bias, &h, &c, &p, &lengths], attrs)?;
     let last = crate::known::sub(&length, &Dim::Int(1));
     let end = cx.squeeze(&cx.range(&states, 0, last, length.clone())?, &[0])?;
@@ -197,6 +198,17 @@ fn one_direction(
     }
     results.y.push(if back { reversed(cx, &y, o.lengths.as_ref())? } else { y });
     Ok(())
+}
+
+/// Number of columns of a panel of weights: the number of sums that registers hold for one sample.
+const PANEL: [i64; 3] = [64, 32, 16];
+
+/// Returns the weights of the state with their rows as columns, in panels. A step computes the columns of a panel together, and then reads
+/// the panel from its start to its end.
+fn in_panels(cx: &Cx<'_>, r: &T, columns: i64, hidden: i64) -> Res<T> {
+    let width = PANEL.into_iter().find(|width| columns % width == 0).unwrap_or(columns);
+    let apart = cx.reshape(r, [columns / width.max(1), width, hidden].map(Dim::Int).to_vec())?;
+    cx.transpose(&apart, &[0, 2, 1])
 }
 
 /// Returns the biases of all gates. If the reset gate of a GRU also scales the bias of the new state, that bias is returned
