@@ -57,8 +57,7 @@ fn exported(llvm: &Arc<Llvm>, name: &str, body: &Body) -> Result<Exported, (Stri
     let ready = Ready::of(&program);
     let mut purpose = ready.purpose(llvm, false);
     purpose.standalone = true;
-    let exported =
-        Exported { name, symbols, purpose, program: ready.program.with_single_loops(), proven: ready.proven };
+    let exported = Exported { name, symbols, purpose, program: ready.program.for_single_loops(), proven: ready.proven };
     match emit::why_not(&exported) {
         None => Ok(exported),
         Some(why) => Err((exported.name, why)),

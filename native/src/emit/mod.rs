@@ -87,7 +87,7 @@ const DEEPEST: usize = 100;
 /// # Errors
 /// Fails if some part of the program cannot be compiled.
 pub(crate) fn emit(program: &Program, proven: &Proven, purpose: Purpose) -> Result<Emitted, Fault> {
-    let program = &program.with_single_loops();
+    let program = &program.for_single_loops();
     let mut module = Module::new(program, ENTRY, (proven, purpose));
     module.kernel()?;
     let (scalars, sites) = (scalars(program), std::mem::take(&mut module.sites));

@@ -2,41 +2,46 @@
 //!
 //! Moves only instructions that cannot fail, and never to a place between loops that run together.
 
-use super::{Binary, Instr, Literal, Loop, Program, Reg, Scalar, each_instr, each_instr_mut};
+use super::{Binary, Instr, Literal, Loop, Program, Reg, Scalar, each_instr};
 use std::collections::BTreeSet;
 
 /// Moves instructions of a program out of loops.
 pub(super) fn hoist(program: &mut Program) {
-    let mut body = std::mem::take(&mut program.body);
-    let mut positive = BTreeSet::new();
-    each_instr(&body, &mut |instr| {
-        if let Instr::Const { dst, value: Literal::Int(1..) } = instr {
-            positive.insert(*dst);
-        }
-    });
-    Hoist { safe: &program.safe, positive, registers: &mut program.registers }.each_list(&mut body);
-    program.body = body;
+    hoist_with(program, true);
 }
 
 impl Program {
-    /// Returns the same program in which no loops run together, so that instructions are moved to places between them, too.
+    /// Returns the program for code that executes each loop on its own: instructions are moved to places between loops that run
+    /// together, too.
     #[must_use]
-    pub fn with_single_loops(&self) -> Program {
+    pub fn for_single_loops(&self) -> Program {
         let mut program = self.clone();
-        each_instr_mut(&mut program.body, &mut |instr| {
-            if let Instr::For(of) = instr {
-                of.lanes = 0;
-            }
-        });
-        hoist(&mut program);
+        hoist_with(&mut program, false);
         program
     }
+}
+
+fn hoist_with(program: &mut Program, together: bool) {
+    let mut body = std::mem::take(&mut program.body);
+    let mut positive = BTreeSet::new();
+    each_instr(&body, &mut |instr| {
+        let is_positive = match instr {
+            Instr::Const { value, .. } => matches!(value, Literal::Int(1..)),
+            Instr::Binary { op: Binary::Max, b, .. } => positive.contains(b),
+            _ => false,
+        };
+        positive.extend(instr.written().filter(|_| is_positive));
+    });
+    Hoist { safe: &program.safe, together, positive, registers: &mut program.registers }.each_list(&mut body);
+    program.body = body;
 }
 
 struct Hoist<'p> {
     /// Quotients and remainders whose divisor is positive where they are computed.
     safe: &'p BTreeSet<Reg>,
-    /// Registers with positive constants.
+    /// True if loops may run together, so that nothing may be between them.
+    together: bool,
+    /// Registers that are known to be positive.
     positive: BTreeSet<Reg>,
     registers: &'p mut Vec<Scalar>,
 }
@@ -65,7 +70,8 @@ impl Hoist<'_> {
     /// Returns the instructions to move before a loop, or before the first of several loops that run together.
     fn out_of(&mut self, of: &mut Loop, together: u8, inside: &mut BTreeSet<Reg>) -> Vec<Instr> {
         inside.insert(of.var);
-        if together > 1
+        if self.together
+            && together > 1
             && let [Instr::For(inner)] = &mut of.body[..]
         {
             return self.out_of(inner, together - 1, inside);
