@@ -163,8 +163,8 @@ impl<'i> Operands<'i> {
     fn sizes(&self, at: Option<usize>, may_be_partial: bool) -> Vec<i64> {
         let extent = self.extent(at);
         let is_constant = at.is_some_and(|at| self.is_constant(at));
-        let may_be_partial = may_be_partial && is_constant;
-        (1..=extent.min(MOST_ITERATIONS)).filter(|size| may_be_partial || extent % size == 0).collect()
+        let fits = |size: &i64| may_be_partial && is_constant || extent % size == 0;
+        (1..=extent.min(MOST_ITERATIONS)).filter(fits).collect()
     }
 
     /// Returns the estimated time of a loop in tiles, divided by the time of as many whole tiles as the extent has.
