@@ -45,15 +45,16 @@ struct Loop {
     is_whole: bool,
 }
 
-/// Iterations of the loops around a write and a later read, none of them after the read: those in which some of the
-/// variables have other values than at the read.
+/// Iterations of the loops that contain both a write and a later read. They are not after the iteration of the read, and
+/// some of the loop variables have other values than at the read.
 #[derive(Default)]
 struct Iterations {
-    /// These variables with their values.
+    /// The variables with other values, and these values.
     changed: HashMap<Sym, Dim>,
-    /// The ranges of the variables in these values.
+    /// The ranges of the variables that occur in these values.
     running: Ends,
-    /// The innermost loop around both, if the write may not execute, but writes the same in each execution of a scope.
+    /// The innermost loop that contains both, if the write need not execute, but writes the same elements in each
+    /// execution of a scope.
     rewritten_in: Option<usize>,
 }
 
@@ -302,8 +303,8 @@ impl<'b> CarriedValues<'b> {
             && writes.iter().all(|other| self.writes_less(other, (write, read), (scope, inside)))
     }
 
-    /// Returns the iterations of the loops around a write and a later read that may have written what is read: that of
-    /// the read, those in which some of the loops are at their first value, and all up to the iteration of the read.
+    /// Returns the iterations that may have written what a later read reads: the iteration of the read, the iterations in
+    /// which some of the loops that contain both are at their first value, and all iterations up to the read.
     fn iterations(&self, buffer: Value<'b>, (write, read): (&Touch<'b>, &Touch<'b>), scope: usize) -> Vec<Iterations> {
         let shared: Vec<usize> = self.own_loops(write, scope).filter(|at| read.loops.contains(at)).collect();
         let last = |n: usize, are_first: bool| {
@@ -339,13 +340,13 @@ impl<'b> CarriedValues<'b> {
         scope: usize,
         analyzer: &mut Analyzer,
     ) -> bool {
-        // What is evaluated in a loop around both may differ in other iterations of that loop.
+        // A condition in a loop that contains both may differ in other iterations of that loop.
         let mut around = self.own_loops(write, scope).map(|at| &self.loops[at]);
         let from =
             around.find(|of| iterations.changed.contains_key(&of.sym)).map_or(usize::MAX, |changed| changed.header);
         let holds = |condition: &(Value<'b>, bool)| {
             let (cond, negated) = *condition;
-            // The place of a variable is not that of the If.
+            // A condition that is a variable may be defined far from its If, so its place is unknown.
             let at = self.order.get(cond).copied().filter(|_| cond.is_nested()).unwrap_or(usize::MAX);
             if at < scope || at < from && read.conditions.contains(condition) {
                 return true;
@@ -391,7 +392,7 @@ impl<'b> CarriedValues<'b> {
         let renamed = |dim: &Dim| substitute(dim, &|sym| names.get(&sym).cloned());
         let both = |(first, last): &(Dim, Dim)| (renamed(first), renamed(last));
         let same_ends = |a: &usize, b: &usize| self.ends(*a).as_ref().map(both) == self.ends(*b);
-        // A loop around both has one role.
+        // A loop that contains both writes corresponds only to itself.
         let same_loop = |a: &usize, b: &usize| a == b || !less.loops.contains(b) && same_ends(a, b);
         let has_loop = |at: usize| less.loops.iter().any(|own| same_ends(own, &at));
         let has_condition = |(cond, negated): &(Value<'b>, bool)| {
