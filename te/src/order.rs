@@ -7,8 +7,8 @@ use super::{Source, TeExpr, TeTensor};
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// Returns the numbers of the tensors that the results need and that are `within` a range; each follows the tensors that it reads. The first
-/// result of a loop over time stands for the loop.
+/// Returns the numbers of the tensors that the results need and that are `within` a range; each follows the tensors that it reads. Of the
+/// results of a loop over time, only one is in the list.
 pub(super) fn order(
     tensors: &[(TeTensor, Source)],
     results: impl DoubleEndedIterator<Item = usize>,
@@ -25,22 +25,13 @@ pub(super) fn order(
             Todo::Enter(id) if seen[id] || !within.contains(&id) => {}
             Todo::Enter(id) => {
                 seen[id] = true;
-                let mut loads = Vec::new();
-                match &tensors[id].1 {
-                    Source::Input(..) => continue,
-                    Source::Second(first, _) => loads.push(*first),
-                    Source::Step(step) => {
-                        todo.push(Todo::Leave(id));
-                        step.exprs().for_each(|expr| loaded(expr, &mut loads));
-                    }
-                    Source::State(scan, _) => {
-                        scan.states.iter().for_each(|state| seen[state.tensor.id] = true);
-                        todo.push(Todo::Leave(id));
-                        scan.states.iter().for_each(|state| loaded(&state.first.value, &mut loads));
-                        loads.extend(read_in_steps(tensors, scan));
-                    }
+                if let Source::State(scan, _) = &tensors[id].1 {
+                    scan.states.iter().for_each(|state| seen[state.tensor.id] = true);
                 }
-                todo.extend(loads.into_iter().rev().map(Todo::Enter));
+                if matches!(tensors[id].1, Source::Step(_) | Source::State(..)) {
+                    todo.push(Todo::Leave(id));
+                }
+                todo.extend(reads(tensors, id).into_iter().rev().map(Todo::Enter));
             }
             Todo::Leave(id) => order.push(id),
         }
@@ -48,19 +39,24 @@ pub(super) fn order(
     order
 }
 
-/// Returns the tensors that the steps of a loop over time read, except those that the loop computes.
-pub(super) fn read_in_steps(tensors: &[(TeTensor, Source)], scan: &Scan) -> Vec<usize> {
+/// Returns the tensors that the computation of a tensor reads.
+pub(super) fn reads(tensors: &[(TeTensor, Source)], id: usize) -> Vec<usize> {
     let mut loads = Vec::new();
-    for id in &scan.order {
-        match &tensors[*id].1 {
-            Source::Step(step) => step.exprs().for_each(|expr| loaded(expr, &mut loads)),
-            Source::State(inner, _) => {
-                inner.states.iter().for_each(|state| loaded(&state.first.value, &mut loads));
-                loads.extend(read_in_steps(tensors, inner));
-            }
-            Source::Input(..) | Source::Second(..) => {}
+    match &tensors[id].1 {
+        Source::Input(..) => {}
+        Source::Second(first, _) => loads.push(*first),
+        Source::Step(step) => step.exprs().for_each(|expr| loaded(expr, &mut loads)),
+        Source::State(scan, _) => {
+            scan.states.iter().for_each(|state| loaded(&state.first.value, &mut loads));
+            loads.extend(read_in_steps(tensors, scan));
         }
     }
+    loads
+}
+
+/// Returns the tensors that the steps of a loop over time read, except those that the loop computes.
+pub(super) fn read_in_steps(tensors: &[(TeTensor, Source)], scan: &Scan) -> Vec<usize> {
+    let mut loads: Vec<usize> = scan.order.iter().flat_map(|id| reads(tensors, *id)).collect();
     let is_own = |id: &usize| scan.inner.contains(id) || scan.states.iter().any(|state| state.tensor.id == *id);
     let mut seen = HashSet::new();
     loads.retain(|id| !is_own(id) && seen.insert(*id));
@@ -68,7 +64,7 @@ pub(super) fn read_in_steps(tensors: &[(TeTensor, Source)], scan: &Scan) -> Vec<
 }
 
 /// Collects the tensors that an expression loads; tensors in indices come first.
-pub(super) fn loaded(expr: &TeExpr, loads: &mut Vec<usize>) {
+fn loaded(expr: &TeExpr, loads: &mut Vec<usize>) {
     match &*expr.node {
         Node::Load(tensor, indices) => {
             indices.iter().for_each(|index| loaded(index, loads));

@@ -77,11 +77,11 @@ impl Te<'_> {
     ) -> [TeTensor; N] {
         let axis = self.axis("t".to_string(), steps);
         let t = TeExpr::of_dim(Dim::Var(axis.sym));
-        let mut at = 0;
-        let states = start.map(|start| {
+        let states = std::array::from_fn(|i| {
+            let start = start[i];
             let shape: Vec<Dim> = std::iter::once(steps.clone() + 1).chain(start.shape().iter().cloned()).collect();
-            at += 1;
-            self.add(&shape, start.dtype(), Source::Second(start.id, format!("{name}_{}", at - 1)))
+            // The source is replaced when the step is known.
+            self.add(&shape, start.dtype(), Source::Second(start.id, format!("{name}_{i}")))
         });
         let first = self.tensors.borrow().len();
         let next = next(&t, &states);
@@ -150,21 +150,19 @@ impl Te<'_> {
     /// Returns the error of a tensor that is read outside the loop over time that computes it.
     pub(super) fn escape(&self, results: &[TeTensor]) -> Option<InferError> {
         let tensors = self.tensors.borrow();
-        let mut reads: Vec<(usize, usize)> = results.iter().map(|result| (usize::MAX, result.id)).collect();
-        for (at, (_, source)) in tensors.iter().enumerate() {
-            let mut loads = Vec::new();
-            if let Source::Step(step) = source {
-                step.exprs().for_each(|expr| order::loaded(expr, &mut loads));
-            }
-            reads.extend(loads.into_iter().map(|load| (at, load)));
-        }
+        let results = results.iter().map(|result| (usize::MAX, result.id));
+        let of_each = |at: usize| order::reads(&tensors, at).into_iter().map(move |read| (at, read));
+        let mut reads = results.chain((0..tensors.len()).flat_map(of_each));
         let inner = tensors.iter().filter_map(|(_, source)| match source {
             Source::State(scan, _) => Some(&scan.inner),
             _ => None,
         });
         let inner: Vec<&Range<usize>> = inner.collect();
-        let escapes = |(from, to): &(usize, usize)| inner.iter().any(|of| of.contains(to) && !of.contains(from));
-        let (_, of) = reads.into_iter().find(escapes).filter(|(_, of)| !matches!(tensors[*of].1, Source::Input(..)))?;
+        let escapes = |(from, to): &(usize, usize)| {
+            let is_computed = !matches!(tensors[*to].1, Source::Input(..));
+            is_computed && inner.iter().any(|of| of.contains(to) && !of.contains(from))
+        };
+        let (_, of) = reads.find(escapes)?;
         let name = tensors[of].1.name();
         Some(InferError::wrong(format!(
             "`{name}` is computed in a step of a scan, so it cannot be read outside the step"

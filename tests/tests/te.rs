@@ -117,6 +117,23 @@ fn a_tensor_of_a_step_stays_in_it() {
     let call = main.bindings().find_map(|value| value.as_call()).expect("a call");
     let why = leaking(call).expect_err("`twice` is a tensor of a step").to_string();
     assert!(why.contains("`twice` is computed in a step of a scan, so it cannot be read outside the step"), "{why}");
+    fn starting_from_a_step(call: Call<'_>) -> Result<Legalized, InferError> {
+        let te = Te::new("made", call);
+        let (x, p) = (te.input(0)?, te.input(1)?);
+        let mut leaked = None;
+        te.scan("states", &p.shape()[0], [&x], |t, [states]| {
+            let twice = te.compute("twice", x.shape(), |i| states.at([t, &i[0]]) * 2.0);
+            leaked = Some(twice.clone());
+            [te.compute("next", x.shape(), |i| twice.at(i) + 1.0)]
+        });
+        let start = leaked.expect("the step is computed");
+        let [others] = te.scan("others", &p.shape()[0], [&start], |t, [states]| {
+            [te.compute("more", x.shape(), |i| states.at([t, &i[0]]) + 1.0)]
+        });
+        te.finish(&[others])
+    }
+    let why = starting_from_a_step(call).expect_err("`twice` is a tensor of a step").to_string();
+    assert!(why.contains("`twice` is computed in a step of a scan, so it cannot be read outside the step"), "{why}");
 }
 
 /// A step may read the row before the one that it writes: the rows differ, so its elements are independent of each other. It must not
