@@ -135,11 +135,9 @@ impl Store {
     /// Derives that no factor of a positive product is 0, if both are known not to be negative.
     fn assume_factors(&mut self, product: Id) -> Option<()> {
         let (a, b) = self.is(product, prim::MUL).filter(|_| self.bounds[product as usize].min >= 1)?;
-        let open = |id: &Id| self.bounds[*id as usize].min == 0;
-        if [a, b].iter().any(|id| self.bounds[*id as usize].min < 0) {
-            return None;
-        }
-        for factor in [a, b].into_iter().filter(open).collect::<Vec<Id>>() {
+        let factors = [a, b].map(|factor| (factor, self.bounds[factor as usize].min));
+        factors.iter().all(|(_, least)| *least >= 0).then_some(())?;
+        for (factor, _) in factors.into_iter().filter(|(_, least)| *least == 0) {
             self.assume_sum(self.sum_of(factor), Bounds::at_least(1), None);
         }
         Some(())

@@ -55,11 +55,10 @@ impl Store {
                 prim::MAX if *c > 0 => of(a).max(of(b)),
                 prim::MIN | prim::MAX => of(a).min(of(b)),
                 SELECT | IF_THEN_ELSE => of(b).min(of(node.c)),
-                prim::FLOORDIV if *c < 0 => {
-                    let by_number = self.least_of_quotient(sum, (*id, *c), steps).unwrap_or(Bounds::NEG_INF);
-                    by_number.max(self.least_below_factor(sum, (*id, *c), steps).unwrap_or(Bounds::NEG_INF))
+                prim::FLOORDIV => {
+                    let by_number = self.least_of_quotient(sum, (*id, *c), steps);
+                    by_number.or_else(|| self.least_below_factor(sum, (*id, *c), steps)).unwrap_or(Bounds::NEG_INF)
                 }
-                prim::FLOORDIV => self.least_of_quotient(sum, (*id, *c), steps).unwrap_or(Bounds::NEG_INF),
                 // A remainder is at most the divisor minus 1.
                 prim::FLOORMOD if *c < 0 && self.bounds[b as usize].min >= 0 => {
                     let with_divisor = of(b);
@@ -87,7 +86,7 @@ impl Store {
     /// product that an assumption mentions.
     fn least_below_factor(&self, sum: &Sum, (id, c): (Id, i64), steps: u32) -> Option<i64> {
         let (x, d) = self.is(id, prim::FLOORDIV).filter(|(_, d)| self.as_int(*d).is_none())?;
-        (self.bounds[d as usize].min >= 0).then_some(())?;
+        (c < 0 && self.bounds[d as usize].min >= 0).then_some(())?;
         let products =
             self.facts.with_term.keys().filter_map(|product| Some((*product, self.other_factor(*product, d)?)));
         let bounds = products.filter_map(|(product, n)| {
