@@ -58,8 +58,9 @@ impl Digits {
     /// Splits digits that are divided by something that is not constant into the quotient and the remainder.
     fn open_by_extents(&mut self) {
         for n in 0..MOST_SPLITS {
-            let divisor = |at: usize| self.dims.iter().find_map(|dim| self.divisor(dim, self.digits[at].sym));
-            let Some((at, by)) = (0..self.digits.len()).find_map(|at| Some((at, divisor(at)?))) else { return };
+            let syms = self.syms();
+            let divisor = |of: Sym| self.dims.iter().find_map(|dim| divisor(dim, of, &syms));
+            let Some((at, by)) = syms.iter().enumerate().find_map(|(at, of)| Some((at, divisor(*of)?))) else { return };
             let (old, of) = (self.digits[at].sym, self.of[at]);
             // The numbers of the other digits are less than this.
             let parts = [1, 2].map(|k| unused_symbol(u16::MAX - 2 * n - k, old.dtype));
@@ -72,25 +73,8 @@ impl Digits {
         }
     }
 
-    /// Returns an expression without digits that divides a digit.
-    fn divisor(&self, dim: &Dim, of: Sym) -> Option<Dim> {
-        let Dim::Expr(expr) = dim else { return None };
-        match &**expr {
-            DimExpr::Binary(PrimOp::FloorDiv | PrimOp::FloorMod, _, Dim::Var(var), by)
-                if var.id == of.id && by.as_int().is_none() && !self.mentions_digit(by) =>
-            {
-                Some(by.clone())
-            }
-            DimExpr::Binary(_, _, a, b) => self.divisor(a, of).or_else(|| self.divisor(b, of)),
-            DimExpr::Unary(_, _, a) => self.divisor(a, of),
-            DimExpr::Int(..) | DimExpr::Float(..) => None,
-        }
-    }
-
-    fn mentions_digit(&self, dim: &Dim) -> bool {
-        let mut found = false;
-        dim.vars(&mut |sym| found |= self.digits.iter().any(|digit| digit.sym.id == sym.id));
-        found
+    fn syms(&self) -> Vec<Sym> {
+        self.digits.iter().map(|digit| digit.sym).collect()
     }
 
     /// Splits a variable into digits, and returns the variable as an expression in these digits.
@@ -127,12 +111,10 @@ impl Digits {
     /// Returns the digits in an index with their factors, the smallest factor first; `None` if the index is not a sum
     /// of digits.
     fn terms(&mut self, dim: usize) -> Option<Vec<(usize, i64)>> {
-        let mut has_split = false;
-        self.dims[dim].vars(&mut |sym| has_split |= self.split.iter().any(|split| split.id == sym.id));
-        if has_split {
+        if mentions_any(&self.dims[dim], &self.split) {
             return None;
         }
-        let syms: Vec<Sym> = self.digits.iter().map(|digit| digit.sym).collect();
+        let syms = self.syms();
         let form = self.analyzer.linear_form(&self.dims[dim], &syms)?;
         let mut terms = Vec::new();
         for (at, (_, coefficient)) in form.terms.iter().enumerate() {
@@ -193,6 +175,28 @@ impl Digits {
         }
         self.exact
     }
+}
+
+/// Returns an expression without digits that divides a digit.
+fn divisor(dim: &Dim, of: Sym, digits: &[Sym]) -> Option<Dim> {
+    let Dim::Expr(expr) = dim else { return None };
+    match &**expr {
+        DimExpr::Binary(PrimOp::FloorDiv | PrimOp::FloorMod, _, Dim::Var(var), by)
+            if var.id == of.id && by.as_int().is_none() && !mentions_any(by, digits) =>
+        {
+            Some(by.clone())
+        }
+        DimExpr::Binary(_, _, a, b) => divisor(a, of, digits).or_else(|| divisor(b, of, digits)),
+        DimExpr::Unary(_, _, a) => divisor(a, of, digits),
+        DimExpr::Int(..) | DimExpr::Float(..) => None,
+    }
+}
+
+/// Returns true if an expression mentions one of these variables.
+pub(super) fn mentions_any(dim: &Dim, vars: &[Sym]) -> bool {
+    let mut found = false;
+    dim.vars(&mut |sym| found |= vars.iter().any(|var| var.id == sym.id));
+    found
 }
 
 /// Replaces the quotient and the remainder of a variable by `by` with two variables. Other uses of the variable stay.

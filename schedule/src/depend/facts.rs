@@ -1,7 +1,6 @@
 //! The accesses of the statements of a block, and the properties of its instances that follow from them.
 
-use super::digits::{Digits, Runs};
-use super::region::mentions_any;
+use super::digits::{Digits, Runs, mentions_any};
 use crate::tree::expr::{Buf, Ex, Meanings};
 use crate::tree::{Access, Block, Id, Iter, Store, Tree, What};
 use passhost_lang::arith::simplify;

@@ -1,6 +1,6 @@
 //! The part of a buffer that is accessed during some loops.
 
-use super::digits::Digits;
+use super::digits::{Digits, mentions_any};
 use super::facts::{Effect, Facts, Touch};
 use crate::tree::expr::Buf;
 use crate::tree::{Id, Loop, Tree, plus};
@@ -147,12 +147,6 @@ fn reaches_end(max: &Dim, extent: &Dim) -> Dim {
 /// Converts an extent to the data type of an index.
 pub(crate) fn as_type_of(extent: &Dim, like: &Dim) -> Dim {
     passhost_lang::tir::regions::linear::cast(extent.clone(), like.dtype())
-}
-
-pub(super) fn mentions_any(dim: &Dim, vars: &[Sym]) -> bool {
-    let mut found = false;
-    dim.vars(&mut |sym| found |= vars.iter().any(|var| var.id == sym.id));
-    found
 }
 
 /// Returns true if the range read in a dimension lies within the range written. Reads outside the buffer do not occur.
