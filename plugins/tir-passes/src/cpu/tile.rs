@@ -51,17 +51,16 @@ pub(super) const PARTS: i64 = 4;
 const CYCLES_TO_PACK: f64 = 3.0;
 const CYCLES_TO_UNPACK: f64 = 1.5;
 
-/// How much longer a product of matrices takes if the last tile has fewer vectors than the others, because each vector
-/// is then computed under a condition.
+/// Factor of the time of a product of matrices whose last tile has fewer vectors than the others: each vector is then
+/// computed under a condition.
 const BRANCHES: f64 = 1.5;
-
-/// How much longer a loop takes if its last tile is partial.
+/// Factor of the time of a loop whose last tile is partial.
 const PARTIAL: f64 = 1.2;
 /// The sets of a first-level cache repeat after this number of bytes. Each has at least `WAYS` lines of `LINE` bytes.
 const SETS: i64 = 4096;
 const LINE: i64 = 64;
 const WAYS: i64 = 8;
-/// How much longer a tile takes whose scalars evict each other from the cache.
+/// Factor of the time of a tile whose scalars evict each other from the cache.
 const CONFLICTS: f64 = 2.0;
 
 /// The loops of the result of a reduction, and the loops on which its operands depend.
@@ -214,7 +213,7 @@ impl Tile {
             let rows = operands.others(channels).filter(|at| *at != vector).last();
             let tiles = tile.of_all_sizes(operands, MOST_VECTORS, [Some(vector), rows]);
             // Each row reads different scalars, so several rows in a tile would not save loads.
-            out.extend(tiles.filter(|tile| tile.sizes()[1] == 1));
+            out.extend(tiles.into_iter().filter(|tile| tile.sizes()[1] == 1));
         }
         Ok(out)
     }
@@ -225,7 +224,7 @@ impl Tile {
         operands: &Operands<'_>,
         most_vectors: i64,
         [channels, rows]: [Option<usize>; 2],
-    ) -> impl Iterator<Item = Tile> {
+    ) -> Vec<Tile> {
         let all = ceil(operands.loops[self.vector].1, self.lanes);
         // Without channels and rows, each part of the vector operand is read once: long runs are read faster.
         let long = if most_vectors > 1 { MOST_VECTORS_READ_ONCE.min(all / (2 * PARTS)) } else { 1 };
@@ -233,15 +232,16 @@ impl Tile {
         // The channels of a tile must be in the same group.
         let of_channels = operands.sizes(channels, !operands.is_convolution());
         let of_rows = operands.sizes(rows, true);
-        vectors.flat_map(move |vectors| {
-            let of_rows = of_rows.clone();
-            of_channels.clone().into_iter().flat_map(move |a| {
-                of_rows.clone().into_iter().map(move |b| {
-                    let [channels, rows] = [(channels, a), (rows, b)].map(|(at, n)| at.zip(Some(n)));
-                    Tile { vectors, channels, rows, ..self.clone() }
-                })
-            })
-        })
+        let mut out = Vec::new();
+        for vectors in vectors {
+            for a in &of_channels {
+                for b in &of_rows {
+                    let [channels, rows] = [(channels, *a), (rows, *b)].map(|(at, n)| at.zip(Some(n)));
+                    out.push(Tile { vectors, channels, rows, ..self.clone() });
+                }
+            }
+        }
+        out
     }
 
     /// Returns the numbers of channels and rows in a tile.
