@@ -1,9 +1,8 @@
 //! Emits loads and stores, their bounds checks, and allocations.
 
 use super::function::{Function, Memory};
-use super::scalars;
 use super::{FILLED, Field};
-use super::{read, types};
+use super::{read, scalars, types};
 use runtime::program::{Access, Affine, Buffer, Instr, Reg, Scalar, each_instr};
 use std::collections::BTreeSet;
 

@@ -62,6 +62,8 @@ struct Step<'t> {
     /// Samples, and the size of the state.
     shape: [Dim; 2],
     hidden: i64,
+    /// Number of columns of a panel of weights.
+    width: i64,
     t: TeExpr,
     acts: Vec<&'t str>,
 }
@@ -100,10 +102,9 @@ impl Step<'_> {
     fn product(&self, name: &str, [first, gates]: [i64; 2], row: impl Fn(&TeExpr, &TeExpr) -> TeExpr) -> TeTensor {
         let k = &self.te.reduce_axis("k", &self.shape[1]);
         let shape = [self.shape[0].clone(), Dim::Int(gates * self.hidden)];
-        let weight = |column: TeExpr| match self.r.shape() {
-            [Dim::Int(1), ..] => self.r.at([TeExpr::int(0, column.dtype()), k.clone(), column]),
-            [.., Dim::Int(width)] => self.r.at([&column / *width, k.clone(), &column % *width]),
-            _ => self.r.at(&[] as &[TeExpr]),
+        let weight = |column: TeExpr| match self.r.shape()[0].as_int() {
+            Some(1) => self.r.at([TeExpr::int(0, column.dtype()), k.clone(), column]),
+            _ => self.r.at([&column / self.width, k.clone(), &column % self.width]),
         };
         self.te.compute(name, &shape, |i| (row(&i[0], k) * weight(&i[1] + first * self.hidden)).sum(&[k]))
     }
@@ -211,7 +212,9 @@ fn legalize(call: Call<'_>) -> Result<Legalized, InferError> {
     let te = Te::new("recurrent", call);
     let (x, r, bias) = (te.input(0)?, te.input(1)?, te.input(2)?);
     let (first, cell, p, lengths) = (te.input(3)?, te.input(4)?, te.input(5)?, te.input(6)?);
-    let Some(hidden) = r.shape()[1].as_int() else { return wrong("the size of the state is not known") };
+    let [_, Some(hidden), Some(width)] = [0, 1, 2].map(|at| r.shape()[at].as_int()) else {
+        return wrong("the size of the weights must be known");
+    };
     let (batch, steps) = (x.shape()[0].clone(), x.shape()[1].clone());
     let step = |t: &TeExpr| Step {
         te: &te,
@@ -223,6 +226,7 @@ fn legalize(call: Call<'_>) -> Result<Legalized, InferError> {
         lengths: &lengths,
         shape: [batch.clone(), Dim::Int(hidden)],
         hidden,
+        width,
         t: t.clone(),
         acts: text(call, "activations").split(',').collect(),
     };
