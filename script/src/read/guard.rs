@@ -10,11 +10,35 @@ pub(crate) const MAX: usize = 1_000;
 /// within the limit of the input can be printed as a text beyond it.
 pub(crate) const MAX_PRINTED: usize = 4 * MAX;
 
-/// Words after which a parser may start an inner expression or statement.
-const NESTING: &[&[u8]] = &[
-    b"not", b"if", b"else", b"elif", b"lambda", b"await", b"yield", b"from", b"and", b"or", b"in", b"is", b"for",
-    b"while", b"with", b"try", b"except", b"finally", b"def", b"class", b"match", b"case", b"async",
-];
+/// Returns true if a parser may start an inner expression or statement after this word.
+fn nests(word: &[u8]) -> bool {
+    matches!(
+        word,
+        b"not"
+            | b"if"
+            | b"else"
+            | b"elif"
+            | b"lambda"
+            | b"await"
+            | b"yield"
+            | b"from"
+            | b"and"
+            | b"or"
+            | b"in"
+            | b"is"
+            | b"for"
+            | b"while"
+            | b"with"
+            | b"try"
+            | b"except"
+            | b"finally"
+            | b"def"
+            | b"class"
+            | b"match"
+            | b"case"
+            | b"async"
+    )
+}
 
 /// True for each byte that can be part of a word.
 const WORD: [bool; 256] = {
@@ -209,9 +233,9 @@ impl Scan {
     }
 
     fn end_word(&mut self, word: &[u8], at: usize) -> Result<(), Diagnostic> {
-        // A number may directly precede a word in `NESTING`: `1if x`.
-        let glued = word[0].is_ascii_digit() && NESTING.iter().any(|nesting| word.ends_with(nesting));
-        if glued || NESTING.contains(&word) {
+        // A number may directly precede a word: `1if x`, `0x1for`. Count each number that ends with such a word.
+        let glued = word[0].is_ascii_digit() && (1..word.len()).any(|from| nests(&word[from..]));
+        if glued || nests(word) {
             self.level().end_operand();
             self.level().words += 1;
             self.count(1, at)?;
