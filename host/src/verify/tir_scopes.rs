@@ -115,7 +115,9 @@ impl<'b> Scopes<'b> {
         let depth = self.blocks.len() - usize::from(outside && !self.blocks.is_empty());
         for operand in value.operands().filter(|operand| !operand.is_leaf()) {
             match operand.kind() {
-                kind::LOOP_VAR if self.loops.get(&operand.word()).is_some_and(|around| *around < depth) => {
+                kind::LOOP_VAR
+                    if depth > 0 && self.loops.get(&operand.word()).is_some_and(|around| *around < depth) =>
+                {
                     let block = self.blocks.last().and_then(|block| block.name()).unwrap_or("");
                     return Err(format!(
                         "block `{block}` uses {}, the variable of a loop around it; bind an iterator to it, as in `v = T.axis.spatial(extent, {})`",
