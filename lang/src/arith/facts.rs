@@ -113,6 +113,7 @@ impl Store {
                 self.facts.atoms.insert(id, known);
                 self.bounds[id as usize] = known;
                 self.assume_factors(id);
+                self.assume_dividend(id);
             }
             [(first, _), ..] => {
                 let facts = &mut self.facts;
@@ -141,6 +142,15 @@ impl Store {
             self.assume_sum(self.sum_of(factor), Bounds::at_least(1), None);
         }
         Some(())
+    }
+
+    /// Derives the bounds of `x` from those of `x // c`.
+    fn assume_dividend(&mut self, quotient: Id) -> Option<()> {
+        let (x, c) = self.by_constant(quotient, prim::FLOORDIV)?;
+        let Bounds { min, max } = self.bounds[quotient as usize];
+        let min = if min == Bounds::NEG_INF { min } else { min.checked_mul(c)? };
+        let max = if max == Bounds::POS_INF { max } else { max.checked_mul(c)?.checked_add(c - 1)? };
+        self.assume_sum(self.sum_of(x), Bounds::of(min, max), None)
     }
 
     /// Derives a modular set from `x % c == k`, where `x` is a variable.

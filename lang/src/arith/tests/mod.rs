@@ -51,7 +51,13 @@ fn quotient_and_remainder_of_a_fused_loop_are_within_the_extents() {
     [1, 2].iter().for_each(|id| analyzer.bind_bounds(sym(*id), Bounds::at_least(0)));
     analyzer.bind_range(sym(0), &Dim::Int(0), &op(Mul, tiles.clone(), var(1)));
     assert!(analyzer.can_prove(&op(Lt, op(FloorDiv, var(0), tiles.clone()), var(1))));
-    assert!(analyzer.can_prove(&op(Lt, op(Mul, op(FloorMod, var(0), tiles), 8), var(2))));
+    let first = op(Mul, op(FloorMod, var(0), tiles.clone()), 8);
+    assert!(analyzer.can_prove(&op(Lt, first.clone(), var(2))));
+    let row = op(Min, op(Sub, var(2), 1), op(Add, first, 3));
+    assert!(analyzer.can_prove(&op(Lt, row.clone(), var(2))));
+    assert!(!analyzer.can_prove(&op(Ge, row.clone(), 0)), "the loop may not run at all");
+    let mut inside = analyzer.under(&op(Gt, op(Mul, tiles, var(1)), 0));
+    assert!(inside.can_prove(&op(Ge, row, 0)) && inside.can_prove(&op(Ge, var(2), 1)));
     let mut unbound = Analyzer::new();
     assert!(!unbound.can_prove(&op(Lt, op(FloorMod, var(0), var(2)), var(2))), "the divisor may be negative");
 }
