@@ -18,6 +18,12 @@ pub(super) fn less_than_zero(
         match defined.get(&cond)? {
             Instr::Binary { op: Binary::And, a, b, .. } if left.len() < MOST => left.extend([*b, *a]),
             Instr::Binary { op: Binary::Lt, a, b, .. } if out.len() < MOST => out.push(form(*a)?.plus(&form(*b)?, -1)),
+            // Two integers are equal if neither is greater than the other.
+            Instr::Binary { op: Binary::Eq, a, b, .. } if out.len() < MOST => {
+                let difference = form(*a)?.plus(&form(*b)?, -1);
+                out.push(Affine::from(-1).plus(&difference, -1));
+                out.push(difference.plus(&Affine::from(-1), 1));
+            }
             _ => return None,
         }
     }

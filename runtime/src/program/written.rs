@@ -167,7 +167,9 @@ impl<'p> Reads<'p> {
                 Instr::For(of) => self.for_(of),
                 Instr::If { cond, then, otherwise, .. } => {
                     let before = self.facts.len();
-                    let forms = less_than_zero(*cond, &self.defined, &|reg| self.form(reg, 0));
+                    let is_float = |reg: Reg| self.program.registers[reg.index()].is_float();
+                    let form = |reg| if is_float(reg) { None } else { self.form(reg, 0) };
+                    let forms = less_than_zero(*cond, &self.defined, &form);
                     self.branch(then, forms.clone().map_or(Around::Unknown, Around::Branch));
                     if !self.is_first(*cond, before) {
                         self.under(forms, before);
