@@ -49,6 +49,7 @@
 //! | `depend/order` | checks for reordered or concurrent iterations |
 //! | `loops`, `kinds` | `split`, `fuse`, `reorder`; `vectorize`, `parallel`, `unroll` |
 //! | `reduction`, `inline`, `compute_at`, `cache`, `layout`, `whole_tiles` | primitives on blocks and their buffers |
+//! | `versions` | schedules that assume extents |
 //! | `trace` | the applied primitives, as text |
 
 mod cache;
@@ -62,13 +63,14 @@ mod loops;
 mod reduction;
 mod trace;
 mod tree;
+mod versions;
 mod whole_tiles;
 
 pub use layout::Accessed;
 pub use look::{BlockInfo, BufferInfo, IterInfo, IterKind};
 pub use trace::Trace;
 
-use passhost_lang::ir::Body;
+use passhost_lang::ir::{Body, Sym};
 use passhost_lang::tir::regions::complete_regions;
 use passhost_lang::{PassError, pass_error};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -97,6 +99,8 @@ pub struct Schedule {
     tree: Tree,
     number: u32,
     log: trace::Log,
+    /// Symbolic dimensions, and the values that the schedule assumes for them.
+    assumed: Vec<(Sym, i64)>,
 }
 
 impl Schedule {
@@ -108,14 +112,15 @@ impl Schedule {
         let body = complete_regions(body)?;
         let tree = tree::read::tree(&body)?;
         let number = SCHEDULES.fetch_add(1, Ordering::Relaxed);
-        Ok(Schedule { body, tree, number, log: trace::Log::default() })
+        Ok(Schedule { body, tree, number, log: trace::Log::default(), assumed: Vec::new() })
     }
 
     /// Returns the function in its current state; an unchanged function keeps its handle.
     ///
     /// # Errors
-    /// If the result is not valid.
+    /// If the result is not valid, or if the schedule [assumes](Schedule::assume) an extent.
     pub fn finish(&self) -> Result<Body, PassError> {
+        self.is_for_all_extents()?;
         tree::write::body(&self.tree, &self.body)
     }
 

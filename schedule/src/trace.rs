@@ -263,6 +263,7 @@ fn apply(step: &Step, sch: &mut Schedule, known: &HashMap<&str, Handle>) -> Resu
         "vectorize" => sch.vectorize(args.a_loop(0)?).map(nothing),
         "parallel" => sch.parallel(args.a_loop(0)?).map(nothing),
         "unroll" => sch.unroll(args.a_loop(0)?).map(nothing),
+        "assume" => sch.assume(args.a_loop(0)?, args.int(1)? as i64).map(nothing),
         "decompose_reduction" => sch.decompose_reduction(args.block(0)?, args.a_loop(1)?).map(blocks),
         "compute_inline" => sch.compute_inline(args.block(0)?).map(nothing),
         "reverse_compute_inline" => sch.reverse_compute_inline(args.block(0)?).map(nothing),

@@ -1,7 +1,7 @@
 //! Tests each primitive by the function before and after it.
 
-use crate::common::{func, reads_back, same_values, text};
-use passhost_schedule::{Accessed, IterKind, Schedule};
+use crate::common::{func, reads_back, same_values, same_values_for, text};
+use passhost_schedule::{Accessed, IterKind, Schedule, Trace};
 use plugin_api::prelude::*;
 
 pub(crate) const MATMUL_RELU: &str = "
@@ -92,7 +92,7 @@ fn buffers_are_cached_and_blocks_computed_at_loops() {
 /// Numbers of rows of the product: one that is not a multiple of any tile, and one that is unknown.
 const ROWS: [&str; 2] = ["11", "n"];
 
-fn matmul_of(rows: &str) -> String {
+pub(crate) fn matmul_of(rows: &str) -> String {
     let symbolic = [
         ("A: T.Buffer((12, 20), \"float32\")", "a: T.handle"),
         ("D: T.Buffer((12, 16), \"float32\")", "d: T.handle"),
@@ -126,6 +126,52 @@ fn the_last_tile_is_computed_whole() {
         assert_eq!(out.matches("T.where").count(), 1, "only the copy of the tile has a condition: {out}");
         assert!(out.contains("A[T.min("), "{out}");
     }
+}
+
+#[test]
+fn a_function_has_a_schedule_for_one_row_and_one_for_all_others() {
+    let before = func(&matmul_of("n"));
+    let mut any = Schedule::new(&before).expect("a schedule");
+    let mut one = any.clone();
+    let [c, d] = ["C", "D"].map(|name| one.get_block(name).expect("a block"));
+    let [i, ..] = one.loops::<3>(c).expect("loops");
+    one.assume(i, 1).expect("a symbolic dimension");
+    assert_eq!(one.loop_extent(i).expect("an extent").as_int(), Some(1));
+    one.cache_write(d, 0, "local").expect("a copy of one row");
+    let [i, j] = one.loops(d).expect("loops");
+    any.parallel(i).expect("threads");
+    one.vectorize(j).expect("a vector");
+    let both = any.finish_versions(&[one]).unwrap_or_else(|error| panic!("{error}"));
+    let out = reads_back(&both);
+    for text in
+        ["if n == T.int64(1):", "D_local = T.sblock_alloc_buffer((T.int64(1), 16)", "T.vectorized(16)", "T.parallel(n)"]
+    {
+        assert_eq!(out.matches(text).count(), 1, "{text}: {out}");
+    }
+    [1, 2, 7].iter().for_each(|rows| same_values_for(&before, &both, *rows));
+}
+
+#[test]
+fn assumptions_that_do_not_hold_for_a_whole_schedule_are_refused() {
+    let [symbolic, numbers] = ["n", "12"].map(|rows| func(&matmul_of(rows)));
+    let any = Schedule::new(&symbolic).expect("a schedule");
+    let mut one = any.clone();
+    let [i, j, _] = one.loops(one.get_block("C").expect("a block")).expect("loops");
+    let error = one.assume(j, 1).expect_err("a number").to_string();
+    assert!(error.contains("`assume`: the extent of loop `j` is not a symbolic dimension"), "{error}");
+    let error = any.finish_versions(&[one.clone()]).expect_err("nothing assumed").to_string();
+    assert!(error.contains("a version assumes nothing"), "{error}");
+    one.assume(i, 1).expect("a symbolic dimension");
+    for error in [one.finish(), one.finish_versions(&[one.clone()])] {
+        let error = error.expect_err("only for one row").to_string();
+        assert!(error.contains("the schedule assumes an extent"), "{error}");
+    }
+    let other = Schedule::new(&numbers).expect("a schedule");
+    let error = other.finish_versions(&[one.clone()]).expect_err("another function").to_string();
+    assert!(error.contains("a version belongs to another function"), "{error}");
+    let trace: Trace = one.trace().to_string().parse().expect("a trace");
+    let error = trace.apply(&symbolic).expect_err("only for one row").to_string();
+    assert!(error.contains("the schedule assumes an extent"), "{error}");
 }
 
 #[test]

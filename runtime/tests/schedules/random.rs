@@ -1,8 +1,9 @@
 //! Tests random primitives on generated functions: each accepted primitive preserves the computed bits.
 
-use crate::common::{func, inputs, reads_back, same_values, text, try_run};
+use crate::common::{func, inputs, reads_back, same_values, same_values_for, text, try_run};
 use crate::generate::function;
 use crate::naive::Generator;
+use crate::primitives::matmul_of;
 use crate::steps::{Choices, step};
 use passhost_schedule::{Schedule, Trace};
 use plugin_api::prelude::*;
@@ -53,6 +54,26 @@ proptest! {
             let again: Trace = trace.to_string().parse().expect("the printed text can be read");
             prop_assert_eq!(again, trace);
         }
+    }
+}
+
+/// Applies random primitives to a schedule for all numbers of rows, and others to a schedule for one row.
+#[test]
+fn versions_compute_the_same_for_any_number_of_rows() {
+    let before = func(&matmul_of("n"));
+    for seed in 1..40u64 {
+        let mut choices = Choices(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut any = Schedule::new(&before).expect("a schedule");
+        let mut one = any.clone();
+        let rows = one.get_loops(one.get_block("C").expect("a block")).expect("loops")[0];
+        one.assume(rows, 1).expect("a symbolic dimension");
+        for _ in 0..8 {
+            [&mut any, &mut one].into_iter().for_each(|sch| drop(step(sch, &mut choices)));
+        }
+        let both = any.finish_versions(std::slice::from_ref(&one));
+        let both = both.unwrap_or_else(|error| panic!("{error}\n{}\n{}", any.trace(), one.trace()));
+        reads_back(&both);
+        [1, 7].iter().for_each(|rows| same_values_for(&before, &both, *rows));
     }
 }
 

@@ -15,26 +15,31 @@ type Map<K, T> = HashMap<K, T, foldhash::fast::FixedState>;
 
 /// Returns the body `old` with the statements of `tree`.
 pub(crate) fn body(tree: &Tree, old: &Body) -> Result<Body, PassError> {
-    let mut edit = old.edit();
-    let mut last = None;
-    for child in old.root().region().children() {
-        if child.kind() == kind::PARAM {
-            last = Some(child);
-        } else {
-            edit.discard(child);
-        }
+    let mut write = Write::new(tree, old);
+    write.head()?;
+    write.statements()?;
+    write.finish(old)
+}
+
+/// Returns the body `old` with the statements of the first of `versions` whose condition holds, or else of `tree`.
+/// Declarations before the statements are those of `tree`.
+pub(crate) fn versions(versions: &[(Dim, Tree)], tree: &Tree, old: &Body) -> Result<Body, PassError> {
+    let mut write = Write::new(tree, old);
+    write.head()?;
+    for (condition, version) in versions {
+        let condition = write.dim(condition)?;
+        write.edit.open(NodeSpec::new(kind::COND), &[condition], None);
+        write.edit.open(NodeSpec::new(kind::SCOPE), &[], None);
+        write.version(version)?;
+        write.edit.close();
+        write.edit.open(NodeSpec::new(kind::SCOPE), &[], None);
     }
-    match last {
-        Some(param) => edit.after(param),
-        None => edit.at_start(old.root()),
-    };
-    let mut write = Write { tree, edit, buffers: Map::default(), vars: Map::default(), now: Map::default() };
-    write.root()?;
-    if tree.nodes.iter().any(|node| node.live && matches!(&node.what, What::Block(block) if block.found_again)) {
-        write.edit.complete_with(complete_regions);
+    write.statements()?;
+    for _ in versions {
+        write.edit.close();
+        write.edit.close();
     }
-    let body = write.edit.finish()?;
-    Ok(if body.structural_eq(old) { old.clone() } else { body })
+    write.finish(old)
 }
 
 struct Write<'t, 'b> {
@@ -44,10 +49,38 @@ struct Write<'t, 'b> {
     vars: Map<u32, V>,
     /// The current values of nodes of the body.
     now: Map<u32, V>,
+    /// True if the accesses of a block are to be computed.
+    completes: bool,
 }
 
-impl Write<'_, '_> {
-    fn root(&mut self) -> Result<(), PassError> {
+impl<'t, 'b> Write<'t, 'b> {
+    fn new(tree: &'t Tree, old: &'b Body) -> Write<'t, 'b> {
+        let mut edit = old.edit();
+        let mut last = None;
+        for child in old.root().region().children() {
+            if child.kind() == kind::PARAM {
+                last = Some(child);
+            } else {
+                edit.discard(child);
+            }
+        }
+        match last {
+            Some(param) => edit.after(param),
+            None => edit.at_start(old.root()),
+        };
+        Write { tree, edit, buffers: Map::default(), vars: Map::default(), now: Map::default(), completes: false }
+    }
+
+    fn finish(mut self, old: &Body) -> Result<Body, PassError> {
+        if self.completes {
+            self.edit.complete_with(complete_regions);
+        }
+        let body = self.edit.finish()?;
+        Ok(if body.structural_eq(old) { old.clone() } else { body })
+    }
+
+    /// Writes the declarations that precede the statements.
+    fn head(&mut self) -> Result<(), PassError> {
         let tree = self.tree;
         for (at, buffer) in tree.buffers.iter().enumerate() {
             let param = buffer.old.filter(|word| Value::of_word(self.edit.old(), *word).kind() == kind::PARAM);
@@ -58,11 +91,27 @@ impl Write<'_, '_> {
         }
         let node = tree.node(Tree::ROOT);
         let What::Root(root) = &node.what else { return Ok(()) };
-        self.all(&root.head)?;
+        self.all(&root.head)
+    }
+
+    fn statements(&mut self) -> Result<(), PassError> {
+        let tree = self.tree;
+        let node = tree.node(Tree::ROOT);
+        let What::Root(root) = &node.what else { return Ok(()) };
         for buffer in &root.allocs {
             self.alloc(*buffer)?;
         }
         self.all(&node.kids)
+    }
+
+    /// Writes the statements of another tree with the same declarations.
+    fn version(&mut self, tree: &'t Tree) -> Result<(), PassError> {
+        let defined = (self.buffers.clone(), self.vars.clone(), self.now.clone());
+        let own = std::mem::replace(&mut self.tree, tree);
+        self.statements()?;
+        self.tree = own;
+        (self.buffers, self.vars, self.now) = defined;
+        Ok(())
     }
 
     fn all(&mut self, ids: &[Id]) -> Result<(), PassError> {
@@ -127,6 +176,7 @@ impl Write<'_, '_> {
     fn block(&mut self, of: &Block, kids: &[Id]) -> Result<(), PassError> {
         let mut spec = of.spec;
         if of.found_again {
+            self.completes = true;
             let unsaid = ["no_reads", "no_writes"].map(|key| (key, Attr::Bool(true)));
             spec.attrs = self.edit.builder().attrs(unsaid);
         }
