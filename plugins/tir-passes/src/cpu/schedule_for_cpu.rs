@@ -7,7 +7,7 @@ use super::tile::{PARTS, Tile};
 use super::tiled::tiled;
 use plugin_api::ir::loop_kind;
 use plugin_api::prelude::*;
-use plugin_api::schedule::{BlockInfo, BlockRef, IterKind, LoopRef, Schedule};
+use plugin_api::schedule::{BlockInfo, BlockRef, IterInfo, IterKind, LoopRef, Schedule};
 use std::collections::HashSet;
 
 declare_pass! {
@@ -24,7 +24,8 @@ declare_pass! {
     ///
     /// Extents need not be constant. A tile is then chosen for a typical extent. If an extent is not a multiple of the
     /// tile, the last tile is computed whole: rows beyond the end repeat the last row, lanes beyond the end are masked,
-    /// and only the elements within the extent are stored.
+    /// and only the elements within the extent are stored. If the rows of a tile are along a symbolic dimension, the
+    /// function gets a second schedule for calls in which this dimension is 1, such as a single token or sample.
     ///
     /// Expects PrimFuncs with blocks; run `s_tir.LowerInitBlock` to `s_tir.LowerOpaqueBlock` afterwards. The order of
     /// sums does not change, so results are bit-identical.
@@ -66,9 +67,53 @@ const MOST_COPIED: usize = 128;
 
 fn schedule_for_cpu(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, PassError> {
     // Functions that the schedule library cannot parse are kept.
-    let Ok(mut schedule) = Schedule::new(body) else { return Ok(body.clone()) };
+    let Ok(start) = Schedule::new(body) else { return Ok(body.clone()) };
+    let any = scheduled(start, options)?;
+    for (name, is_reduction, reason) in &any.missed {
+        missed(body, name, *is_reduction, reason, ctx);
+    }
+    ctx.statistic("blocks scheduled", any.blocks);
+    let versions = versions_for_one(&any, options)?;
+    any.schedule.finish_versions(&versions).or_else(|error| {
+        ctx.diagnostics().missed(body.root(), &format!("the function is not scheduled: {error}"));
+        Ok(body.clone())
+    })
+}
+
+/// The maximum number of additional schedules of a function.
+const MOST_VERSIONS: usize = 2;
+
+/// Returns schedules for calls in which a symbolic dimension is 1, those that assume most first. A tile of several rows
+/// would compute all but one of them in vain.
+fn versions_for_one(any: &Scheduled, options: &Options) -> Result<Vec<Schedule>, PassError> {
+    let mut versions = Vec::new();
+    let mut single = any.single.clone();
+    while let Some(start) = single.take_if(|_| versions.len() < MOST_VERSIONS) {
+        let one = scheduled(start, options)?;
+        if one.missed.len() <= any.missed.len() {
+            versions.insert(0, one.schedule);
+            single = one.single;
+        }
+    }
+    Ok(versions)
+}
+
+/// A schedule for a CPU.
+struct Scheduled {
+    schedule: Schedule,
+    /// The number of scheduled blocks.
+    blocks: usize,
+    /// The blocks that no rule fits: the name, whether it is a reduction, and the reason.
+    missed: Vec<(String, bool, String)>,
+    /// The schedule before all steps, which assumes that a symbolic dimension is 1 along which tiles have several rows.
+    single: Option<Schedule>,
+}
+
+/// Schedules all blocks.
+fn scheduled(mut schedule: Schedule, options: &Options) -> Result<Scheduled, PassError> {
+    let start = schedule.clone();
+    let (mut blocks, mut missed, mut single) = (0, Vec::new(), None);
     inline_before_reductions(&mut schedule);
-    let mut scheduled = 0usize;
     for name in names(&schedule) {
         let Ok(block) = schedule.get_block(&name) else { continue };
         let is_reduction = schedule.block_info(block).is_ok_and(|info| info.has_init);
@@ -76,23 +121,22 @@ fn schedule_for_cpu(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, P
             continue;
         }
         let tiled = is_reduction.then(|| attempt(&mut schedule, |trial| tile_reduction(trial, block, options)));
-        let done = match tiled {
-            Some(Ok(())) => Ok(()),
+        let done = match &tiled {
+            Some(Ok(rows)) => {
+                single = single.or_else(|| assuming_one(&start, (*rows)?));
+                Ok(())
+            }
             _ => {
                 inline_what_follows(&mut schedule, block);
                 attempt(&mut schedule, |trial| by_elements(trial, block, options))
             }
         };
-        scheduled += usize::from(done.is_ok());
-        if let Err(error) = tiled.unwrap_or(done) {
-            missed(body, &name, is_reduction, &error.message, ctx);
+        blocks += usize::from(done.is_ok());
+        if let Err(error) = tiled.map_or(done, |tiled| tiled.map(drop)) {
+            missed.push((name, is_reduction, error.message));
         }
     }
-    ctx.statistic("blocks scheduled", scheduled);
-    schedule.finish().or_else(|error| {
-        ctx.diagnostics().missed(body.root(), &format!("the function is not scheduled: {error}"));
-        Ok(body.clone())
-    })
+    Ok(Scheduled { schedule, blocks, missed, single })
 }
 
 /// Returns true if a loop around a block is not serial, but parallel, vectorized or unrolled.
@@ -173,16 +217,27 @@ fn names(schedule: &Schedule) -> Vec<String> {
     reductions.into_iter().chain(others).map(|block| block.name).collect()
 }
 
-/// Computes a reduction in tiles, together with the blocks that follow it.
-fn tile_reduction(schedule: &mut Schedule, block: BlockRef, options: &Options) -> Result<(), PassError> {
-    let mut info = schedule.block_info(block)?;
+/// Returns a clone of a schedule that assumes that a loop has one iteration, if the extent is a symbolic dimension.
+fn assuming_one(schedule: &Schedule, of: LoopRef) -> Option<Schedule> {
+    let mut one = schedule.clone();
+    one.assume(of, 1).ok().map(|()| one)
+}
+
+/// Computes a reduction in tiles, together with the blocks that follow it. Returns the loop of symbolic extent along which
+/// tiles have several rows, if there is one.
+fn tile_reduction(schedule: &mut Schedule, block: BlockRef, options: &Options) -> Result<Option<LoopRef>, PassError> {
+    let known = schedule.block_info(block)?;
+    let mut info = known.clone();
     if is_in_step(schedule, block) {
         info.iters.iter_mut().for_each(|iter| iter.extent = iter.extent.or(Some(FEW)));
     }
     let computes = |producer: &BlockRef| schedule.block_info(*producer).is_ok_and(|info| !info.is_copy);
     let has_own_input = schedule.producers(block)?.iter().any(computes);
     let tile = Tile::of(&info, lanes(&info, options.vector_bytes)?, has_own_input)?;
-    tiled(schedule, block, &tile)
+    tiled(schedule, block, &tile)?;
+    let spatial: Vec<&IterInfo> = known.iters.iter().filter(|iter| iter.kind == IterKind::Spatial).collect();
+    let rows = [tile.channels, tile.rows].into_iter().flatten().filter(|(_, n)| *n > 1);
+    Ok(rows.map(|(at, _)| spatial[at]).find(|iter| iter.extent.is_none()).and_then(|iter| iter.bound))
 }
 
 /// Vectorizes the last loop, and distributes the iterations of the other loops over threads.
