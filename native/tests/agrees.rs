@@ -231,6 +231,32 @@ for l in T.vectorized(16):
     assert_eq!(bits(&left[1])[10..], ["Float(1.0)"; 6].map(String::from));
 }
 
+/// A vector whose lanes are all active is computed without a mask. The last lane decides that, unless the compared
+/// number wraps around between the lanes.
+#[test]
+fn vectors_within_a_limit_and_at_it() {
+    let params = "A: T.Buffer((64,), \"float32\"), N: T.Buffer((2,), \"int64\"), C: T.Buffer((64,), \"float32\")";
+    let compared = ["j * 16 + l", "N[1] + l", "l * 3 + j", "N[1] - 2 - l", "N[1] + l * j", "j * 16 + l - N[1]"];
+    for (compared, limit) in compared.iter().flat_map(|of| [0, 1, 16, 40, 63, 64, -5].map(|limit| (of, limit))) {
+        for start in [0, 5, i64::MAX - 8, i64::MIN + 3] {
+            let mut numbers = random(DType::I64, &[2], 1);
+            let values = [limit, start].map(i64::to_ne_bytes).concat();
+            numbers.bytes_mut().copy_from_slice(&values);
+            let body = format!(
+                "for j in range(T.int64(4)):
+    for l in T.vectorized(T.int64(16)):
+        if {compared} < N[0] and l < T.int64(15):
+            C[j * 16 + l] = T.exp(A[j * 16 + l]) + C[j * 16 + l]
+    for l in T.vectorized(T.int64(16)):
+        if {compared} < N[0]:
+            C[j * 16 + l] = C[j * 16 + l] + A[j * 16 + l]"
+            );
+            let inputs = [random(DType::F32, &[64], 2), numbers, random(DType::F32, &[64], 3)];
+            agrees(&function(params, &body), &inputs);
+        }
+    }
+}
+
 /// The conditions do not depend on the position of an element, so the masks are kept.
 #[test]
 fn conditions_on_anything_else() {

@@ -25,6 +25,7 @@ mod context;
 mod export;
 mod function;
 mod limits;
+mod masks;
 mod memory;
 mod numbers;
 mod parallel;
@@ -131,6 +132,8 @@ struct Module<'p> {
     purpose: Purpose,
     ranges: Ranges,
     sums: Sums,
+    /// The instructions that write registers. Registers with several values are excluded.
+    definitions: BTreeMap<Reg, &'p Instr>,
     /// For each register, true for an integer stored in 64 bits.
     wide: Vec<bool>,
     sites: Vec<Site>,
@@ -158,6 +161,15 @@ struct Module<'p> {
     unmasked: BTreeSet<u32>,
 }
 
+/// Returns the instructions that write registers, except registers with several values.
+fn definitions<'p>(program: &'p Program, sums: &Sums) -> BTreeMap<Reg, &'p Instr> {
+    let mut definitions = BTreeMap::new();
+    each_instr(&program.body, &mut |instr| {
+        definitions.extend(instr.written().filter(|reg| sums.is_fixed(*reg)).map(|reg| (reg, instr)));
+    });
+    definitions
+}
+
 fn factors(program: &Program) -> BTreeMap<u32, Option<Vec<Affine>>> {
     let mut all: BTreeMap<u32, Option<Vec<Affine>>> = BTreeMap::new();
     each_instr(&program.body, &mut |instr| {
@@ -178,15 +190,17 @@ impl<'p> Module<'p> {
     fn new(program: &'p Program, name: &'p str, (proven, purpose): (&'p Proven, Purpose)) -> Module<'p> {
         let ranges = Ranges::of(program);
         let sums = Sums::of(program, |reg, sum| ranges.fits(program.registers[reg.index()], sum));
+        let definitions = definitions(program, &sums);
         Module {
             program,
             name,
             proven,
             purpose,
             unasked: unasked::loops_to_vectorize(program),
-            unmasked: tiles::without_masks(program, &ranges, &sums),
+            unmasked: tiles::without_masks(program, &ranges, &sums, &definitions),
             ranges,
             sums,
+            definitions,
             wide: ranges::of_forms(program),
             sites: Vec::new(),
             functions: String::new(),

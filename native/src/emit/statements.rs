@@ -401,57 +401,6 @@ impl Function<'_, '_> {
         })
     }
 
-    /// Emits both branches of a condition that differs between lanes; each branch masks its inactive lanes.
-    fn masked(&mut self, cond: Reg, lists: [&[Instr]; 2]) -> Result<(), Fault> {
-        let lanes = self.vector.as_ref().map_or(1, |vector| vector.lanes);
-        self.lanes = lanes;
-        let (truth, before) = (self.ty("i1"), self.mask.clone());
-        let cond = self.value(cond);
-        let (all, none) = (self.constant("i1", "true"), self.constant("i1", "false"));
-        let outer = match &before {
-            Some(slot) => self.op(format_args!("load {truth}, ptr {slot}")),
-            None => all.clone(),
-        };
-        let not = self.op(format_args!("xor {truth} {cond}, {all}"));
-        for (list, holds) in lists.into_iter().zip([cond, not]) {
-            if list.is_empty() {
-                continue;
-            }
-            self.lanes = lanes;
-            let mask = self.op(format_args!("select {truth} {outer}, {truth} {holds}, {truth} {none}"));
-            let mask = self.as_unknown(&mask);
-            let name = format!("mask.{}", self.label());
-            let slot = self.slot(&name, &truth);
-            self.line(format_args!("store {truth} {mask}, ptr {slot}"));
-            self.mask = Some(slot);
-            self.list(list)?;
-            self.mask.clone_from(&before);
-        }
-        Ok(())
-    }
-
-    /// Returns the active lanes as a value that LLVM cannot fold. For constant lanes, LLVM emits shuffles after
-    /// each operation; for unknown lanes, a mask, which is free.
-    fn as_unknown(&mut self, mask: &str) -> String {
-        let zero = self.unknown_zero();
-        self.with_zero(mask, zero)
-    }
-
-    /// Returns the active lanes as a mask that LLVM cannot identify with other masks.
-    fn hidden(&mut self, mask: &str) -> String {
-        let zero = self.op(format_args!("call i64 asm sideeffect \"\", \"=r,0\"(i64 0)"));
-        self.with_zero(mask, &zero)
-    }
-
-    fn with_zero(&mut self, mask: &str, zero: &str) -> String {
-        let (lanes, truth) = (self.lanes, self.ty("i1"));
-        let bits = self.op(format_args!("bitcast {truth} {mask} to i{lanes}"));
-        let wide = if lanes < 64 { self.op(format_args!("zext i{lanes} {bits} to i64")) } else { bits };
-        let same = self.op(format_args!("xor i64 {wide}, {zero}"));
-        let bits = if lanes < 64 { self.op(format_args!("trunc i64 {same} to i{lanes}")) } else { same };
-        self.op(format_args!("bitcast i{lanes} {bits} to {truth}"))
-    }
-
     /// Executes all iterations of a loop as lanes of one or more vectors. A single remaining iteration is executed
     /// separately.
     fn in_vectors(&mut self, of: &Loop, vector: Vector) -> Result<(), Fault> {

@@ -14,12 +14,17 @@ use runtime::program::{
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Returns the storages whose accesses do not need a mask.
-pub(super) fn without_masks(program: &Program, ranges: &Ranges, sums: &Sums) -> BTreeSet<u32> {
+pub(super) fn without_masks(
+    program: &Program,
+    ranges: &Ranges,
+    sums: &Sums,
+    definitions: &BTreeMap<Reg, &Instr>,
+) -> BTreeSet<u32> {
     let (candidates, mut out) = (in_vectors(program), BTreeSet::new());
     if candidates.is_empty() {
         return out;
     }
-    let known = Known::of(program, ranges, sums);
+    let known = Known { program, ranges, sums, definitions };
     each_list(&program.body, &mut |list| {
         let mut uses = None;
         for (at, instr) in list.iter().enumerate() {
@@ -92,17 +97,7 @@ struct Known<'p> {
     ranges: &'p Ranges,
     sums: &'p Sums,
     /// The instructions that write registers. Registers with several values are excluded.
-    definitions: BTreeMap<Reg, &'p Instr>,
-}
-
-impl<'p> Known<'p> {
-    fn of(program: &'p Program, ranges: &'p Ranges, sums: &'p Sums) -> Known<'p> {
-        let mut definitions = BTreeMap::new();
-        each_instr(&program.body, &mut |instr| {
-            definitions.extend(instr.written().filter(|reg| sums.is_fixed(*reg)).map(|reg| (reg, instr)));
-        });
-        Known { program, ranges, sums, definitions }
-    }
+    definitions: &'p BTreeMap<Reg, &'p Instr>,
 }
 
 /// The condition that an index plus a loop-invariant form is less than another such form: the dimension of the index, and
@@ -273,6 +268,7 @@ impl<'p> Tile<'p> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::emit::definitions;
     use runtime::program::lower;
     use script::NoOps;
 
@@ -306,6 +302,6 @@ mod tests {
         });
         assert!(allocated == n && searched <= 8 * n, "{searched} of {allocated}");
         let sums = Sums::of(&program, |_, _| false);
-        assert_eq!(without_masks(&program, &Ranges::of(&program), &sums).len(), n);
+        assert_eq!(without_masks(&program, &Ranges::of(&program), &sums, &definitions(&program, &sums)).len(), n);
     }
 }
