@@ -132,6 +132,34 @@ fn native_code_is_compiled_anew_and_has_peaks() {
     assert!(peak("operations_per_second") > 1e8 && peak("bytes_per_second") > 1e8, "{data}");
 }
 
+/// A sum whose steps depend on each other is far from the limits of every machine.
+const CHAIN: &str = r#"
+@I.ir_module
+class Module:
+    @T.prim_func(s_tir=True)
+    def chain(x: T.handle, s: T.Buffer((1,), "float32")):
+        n = T.int64()
+        X = T.match_buffer(x, (n,))
+        s[0] = T.float32(0)
+        for i in range(n):
+            s[0] = T.sin(s[0] * T.float32(0.5) + X[i])
+
+    @R.function
+    def main(x: R.Tensor(("n",), "float32")):
+        cls = Module
+        return R.call_tir(cls.chain, (x,), out_ty=R.Tensor((1,), "float32"))
+"#;
+
+#[test]
+fn a_slow_kernel_is_named_with_its_symbolic_dimensions() {
+    let case = Case::new("slow").standard().file("chain.py", CHAIN);
+    let (stdout, stderr, code) = case.run(&["bench", "chain.py", "--times", "3", "--dim", "n=100000"], b"");
+    assert_eq!(code, 0, "{stderr}");
+    let note = "note: less than a quarter of the peak: `chain`; `passhost run --missed` shows blocks that are not \
+                scheduled, and why; `relax.BindSymbolicVars` compiles the model for certain values of `n`\n";
+    assert!(stdout.contains(note), "{stdout}");
+}
+
 #[test]
 fn another_program_in_turns() {
     let case = case("turns");

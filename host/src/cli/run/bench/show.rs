@@ -4,8 +4,10 @@ use super::results::{Bench, Kernel};
 use super::turns::least_and_median;
 use crate::cli::show::table;
 use native::Made;
+use passhost_lang::ir::{Body, Dim};
 use passhost_lang::names::counted;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Number of kernels in the table. One more row sums up the other kernels.
@@ -95,15 +97,31 @@ fn far_from_peak(bench: &Bench) -> String {
             .map(|(reached, peak)| reached.is_some_and(|reached| reached >= FAR * peak));
         figures.share >= NOTED && figures.operations.is_some() && !operations && !bytes
     };
-    let names: Vec<String> =
-        bench.kernels.iter().filter(is_far).map(|kernel| format!("`{}`", short_name(&kernel.name))).collect();
-    if names.is_empty() {
+    let far: Vec<&Kernel> = bench.kernels.iter().filter(is_far).collect();
+    if far.is_empty() {
         return String::new();
     }
-    let names = names.join(", ");
+    let names = quoted(far.iter().map(|kernel| short_name(&kernel.name)));
+    let symbols: BTreeSet<String> = far.iter().flat_map(|kernel| symbols(&kernel.timed.function)).collect();
+    let bind = match symbols.is_empty() {
+        true => String::new(),
+        false => format!("; `relax.BindSymbolicVars` compiles the model for certain values of {}", quoted(symbols)),
+    };
     format!(
-        "note: less than a quarter of the peak: {names}; `passhost run --missed` shows blocks that are not scheduled, and why\n"
+        "note: less than a quarter of the peak: {names}; `passhost run --missed` shows blocks that are not scheduled, and why{bind}\n"
     )
+}
+
+fn quoted(names: impl IntoIterator<Item = String>) -> String {
+    let quoted: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    quoted.join(", ")
+}
+
+/// Returns the names of the symbolic dimensions of a kernel's buffers.
+fn symbols(body: &Body) -> Vec<String> {
+    let dims = body.root().param_buffers().into_iter().flat_map(|buffer| buffer.ty().prims());
+    let name = |dim| if let Dim::Var(sym) = dim { body.sym_name(sym.id).map(str::to_string) } else { None };
+    dims.filter_map(name).collect()
 }
 
 /// Shortens the name of a kernel that was fused from many operators.
