@@ -531,6 +531,49 @@ fn states_of_a_quantized_lstm_are_rounded() {
     }
 }
 
+/// The elements of a matrix have a few bits; those of the last block go beyond its last row.
+#[test]
+fn a_matrix_of_few_bits_is_multiplied() {
+    const K: usize = 20;
+    const BLOCK: usize = 16;
+    let bytes = |name: &str, dims: &[u8], values: &[u8]| {
+        let dims: Vec<u8> = dims.iter().flat_map(|dim| number(1, *dim)).collect();
+        field(5, [dims, number(2, 2), field(8, name), field(9, values)].concat())
+    };
+    for (bits, has_zero) in [(2, true), (4, false), (4, true), (8, false)] {
+        let (row, zeros) = (2 * BLOCK * bits / 8, (2 * bits).div_ceil(8));
+        let packed: Vec<u8> = (0..3 * row).map(|at| (at * 37 + 11) as u8).collect();
+        let zero: Vec<u8> = (0..3 * zeros).map(|at| (at * 53 + 6) as u8).collect();
+        let scales: Vec<f32> = (0..6).map(|at| 0.5 - at as f32 * 0.125).collect();
+        let x: Vec<f32> = (0..2 * K).map(|at| (at % 7) as f32 - 2.5).collect();
+        let of =
+            |bytes: &[u8], at: usize| f32::from(bytes[at * bits / 8] >> (at * bits % 8) & ((1u16 << bits) - 1) as u8);
+        let weight = |k: usize, column: usize| {
+            let block = k / BLOCK;
+            let middle = if has_zero { of(&zero[column * zeros..], block) } else { (1 << (bits - 1)) as f32 };
+            (of(&packed[column * row..], k) - middle) * scales[column * 2 + block]
+        };
+        let dot = |at: usize| (0..K).map(|k| x[at / 3 * K + k] * weight(k, at % 3)).sum();
+        let want: Vec<f32> = (0..6).map(dot).collect();
+        let inputs = if has_zero { vec!["x", "w", "s", "z"] } else { vec!["x", "w", "s"] };
+        let attributes = [("K", K as u8), ("N", 3), ("block_size", BLOCK as u8), ("bits", bits as u8)];
+        let attributes = attributes.map(|(name, value)| int_attribute(name, value));
+        let product = contents_of_node("MatMulNBits", &inputs, "got", &attributes);
+        let graph = [
+            field(1, [product, field(7, "com.microsoft")].concat()),
+            floats("x", &[2, K as u8], &x),
+            bytes("w", &[3, 2, (row / 2) as u8], &packed),
+            floats("s", &[3, 2], &scales),
+            bytes("z", &[3, zeros as u8], &zero),
+        ];
+        let case = case("onnx_few_bits").file("product.onnx", compared(&graph, &[2, 3], &want, 1e-3));
+        for passes in ["", "relax.LegalizeOps"] {
+            let said = case.fine(&["exec", "product.onnx", "--passes", passes]);
+            assert!(is_true(&said), "{bits} bits: {said}");
+        }
+    }
+}
+
 /// Padding of windows that depends on a symbolic size is computed for the actual size of the input.
 #[test]
 fn windows_of_symbolic_sizes_have_their_padding() {

@@ -1,6 +1,7 @@
 //! Operators that this plugin declares because ONNX has them and they cannot be composed of Relax operators.
 
 mod deform;
+mod packed;
 mod pool;
 mod recurrent;
 mod roi;
@@ -14,6 +15,7 @@ use plugin_api::typing::operators::{ArgDecl, AttrDecl, InferError, OpDecl};
 pub(crate) const OPERATORS: &[OpDecl] = &[
     deform::BIT_CAST,
     deform::DEFORM_CONV,
+    packed::MATMUL_N_BITS,
     pool::MAX_POOL_INDICES,
     recurrent::RECURRENT,
     roi::ROI_MAX,

@@ -105,7 +105,7 @@ fn unpacked(cx: &Cx<'_>, packed: &T, bits: i64) -> Res<T> {
 }
 
 /// Computes a product with a matrix that is quantized in blocks. Each block of a column has a scale, and possibly a
-/// zero point.
+/// zero point. If an input gives the block of each row, the matrix is converted to floats first.
 fn matmul_n_bits<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     let (a, packed, scales) = (n.input(0)?, n.input(1)?, n.input(2)?);
     let need = |name: &'static str| n.int_if(name)?.ok_or_else(|| format!("its attribute `{name}` is missing"));
@@ -120,8 +120,7 @@ fn matmul_n_bits<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     }
     let blocks = (k + block - 1) / block;
     let shaped = |x: &T, last: i64| cx.reshape(x, vec![Dim::Int(columns), Dim::Int(last)]);
-    let numbers = unpacked(cx, &shaped(&packed, blocks * block / per_byte(bits)?)?, bits)?;
-    let numbers = cx.cast(&numbers, a.dtype())?;
+    let packed = shaped(&packed, blocks * block / per_byte(bits)?)?;
     let zero = match n.opt(3)? {
         None => None,
         Some(zero) if zero.is_float() => Some(shaped(&zero, blocks)?),
@@ -132,28 +131,23 @@ fn matmul_n_bits<'a>(cx: &mut Cx<'a>, n: &Node<'a>) -> Res<T> {
     };
     let scales = shaped(&scales, blocks)?;
     let middle = cx.scalar(2f64.powi(bits as i32 - 1), a.dtype())?;
-    // Each row of the matrix belongs to a block: the block that contains it, or the given block.
-    let groups = n.opt(4)?;
-    let spread = |x: &T| match &groups {
+    let out = match n.opt(4)? {
+        None => {
+            let zero =
+                if let Some(zero) = zero { cx.swapped(&zero)? } else { cx.reshape(&middle, vec![Dim::Int(1); 2])? };
+            let attrs = [("bits", bits.into()), ("block", block.into())];
+            cx.call("onnx.matmul_n_bits", &[&a, &cx.swapped(&packed)?, &cx.swapped(&scales)?, &zero], &attrs)?
+        }
         Some(groups) => {
-            let groups = if groups.dim(0)?.as_int() == Some(k) { groups.clone() } else { cx.range(groups, 0, 0, k)? };
-            cx.call("relax.take", &[x, &groups], &[("axis", 1i64.into())])
-        }
-        None => cx.unsqueeze(x, &[2]),
-    };
-    let apart = |x: &T| -> Res<T> {
-        match &groups {
-            Some(_) if blocks * block == k => Ok(x.clone()),
-            Some(_) => cx.range(x, 1, 0, k),
-            None => cx.reshape(x, vec![Dim::Int(columns), Dim::Int(blocks), Dim::Int(block)]),
+            let groups = if groups.dim(0)?.as_int() == Some(k) { groups } else { cx.range(&groups, 0, 0, k)? };
+            let numbers = cx.cast(&unpacked(cx, &packed, bits)?, a.dtype())?;
+            let numbers = if blocks * block == k { numbers } else { cx.range(&numbers, 1, 0, k)? };
+            let of_row = |x: &T| cx.call("relax.take", &[x, &groups], &[("axis", 1i64.into())]);
+            let zero = if let Some(zero) = zero { of_row(&zero)? } else { middle };
+            let weight = cx.mul(&cx.sub(&numbers, &zero)?, &of_row(&scales)?)?;
+            cx.matmul(&a, &cx.swapped(&weight)?)?
         }
     };
-    let zero = if let Some(zero) = zero { spread(&zero)? } else { middle };
-    let weight = cx.mul(&cx.sub(&apart(&numbers)?, &zero)?, &spread(&scales)?)?;
-    let weight = if groups.is_some() { weight } else { shaped(&weight, blocks * block)? };
-    let whole = groups.is_some() || blocks * block == k;
-    let weight = if whole { weight } else { cx.range(&weight, 1, 0, k)? };
-    let out = cx.matmul(&a, &cx.swapped(&weight)?)?;
     if let Some(bias) = n.opt(5)? { cx.add(&out, &bias) } else { Ok(out) }
 }
 
