@@ -161,7 +161,7 @@ impl Machine<'_> {
             },
             "relax.tensor_to_shape" => standard::tensor_to_shape(&value(0)?)?,
             "relax.shape_to_tensor" => standard::shape_to_tensor(&[value(0)?], &self.limits)?,
-            "relax.reshape" => return of_no_elements(call, &value(0)?, &value(1)?),
+            "relax.reshape" => return reshaped(call, &value(0)?, &value(1)?),
             "relax.null_value" => Value::Null,
             "relax.to_vdevice"
             | "relax.hint_on_device"
@@ -320,12 +320,12 @@ fn asserted(condition: &Value, format: &str, args: &[Value]) -> Result<Value, Ca
     Err(FaultKind::Assertion { message }.into())
 }
 
-/// Reshapes a tensor to sizes that are symbolic in the module but 0 in this run; `None` for all other sizes. Only a
-/// literal 0 means that the tensor's dimension is kept.
-fn of_no_elements(call: Call<'_>, x: &Value, shape: &Value) -> Result<Option<Value>, Cause> {
+/// Reshapes a tensor without a copy of its elements; `None` if a size follows from the others, or does not fit. A size that
+/// is symbolic in the module may be 0. Only a literal 0 means that the tensor's dimension is kept.
+fn reshaped(call: Call<'_>, x: &Value, shape: &Value) -> Result<Option<Value>, Cause> {
     let (Value::Tensor(x), Value::Shape(extents)) = (x, shape) else { return Ok(None) };
     if extents.iter().all(|extent| *extent > 0) {
-        return Ok(None);
+        return Ok(x.reshaped(extents).ok().map(Value::Tensor));
     }
     let Some(Type::Shape { dims: Some(dims), .. }) = call.arg(1).map(|shape| shape.ty().to_owned()) else {
         return Ok(None);

@@ -272,6 +272,19 @@ fn results_of_packed_functions_have_the_type_of_the_call() {
 }
 
 #[test]
+fn a_reshape_keeps_the_memory() {
+    let (six, pairs) = (Type::tensor([6i64], DType::F32), Type::tensor([2i64, 3], DType::F32));
+    let main = function(&[("x", six)], |b, params| {
+        let (op, shape, ty) = (b.op("relax.reshape"), b.shape(&[Dim::Int(2), Dim::Int(3)]), b.ty(&pairs));
+        b.call(op, &[params[0], shape], AttrsId::NONE, ty, false, Some("y"))
+    });
+    let x = Tensor::from_vec(&[6], vec![1.0f32; 6]).expect("a tensor");
+    let y = run(&Module::new([("main", main)]), vec![Value::Tensor(x.clone())]).expect("a result");
+    let y = y.as_tensor().expect("a tensor");
+    assert_eq!((y.shape(), y.memory()), (&[2i64, 3][..], x.memory()));
+}
+
+#[test]
 fn tuples_are_nested_so_deep_only() {
     let mut value = Value::Null;
     for _ in 0..DEEPEST_VALUE {
