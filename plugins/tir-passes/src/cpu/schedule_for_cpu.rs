@@ -24,8 +24,8 @@ declare_pass! {
     ///
     /// Extents need not be constant. A tile is then chosen for a typical extent. If an extent is not a multiple of the
     /// tile, the last tile is computed whole: rows beyond the end repeat the last row, lanes beyond the end are masked,
-    /// and only the elements within the extent are stored. If the rows of a tile are along a symbolic dimension, the
-    /// function gets a second schedule for calls in which this dimension is 1, such as a single token or sample.
+    /// and only the elements within the extent are stored. If the rows or lanes of a tile are along a symbolic dimension,
+    /// the function gets a second schedule for calls in which this dimension is 1, such as a single token or sample.
     ///
     /// Expects PrimFuncs with blocks; run `s_tir.LowerInitBlock` to `s_tir.LowerOpaqueBlock` afterwards. The order of
     /// sums does not change, so results are bit-identical.
@@ -84,7 +84,7 @@ fn schedule_for_cpu(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, P
 const MOST_VERSIONS: usize = 2;
 
 /// Returns schedules for calls in which a symbolic dimension is 1, those that assume most first. A tile of several rows
-/// would compute all but one of them in vain.
+/// or lanes would compute all but one of them in vain.
 fn versions_for_one(any: &Scheduled, options: &Options) -> Result<Vec<Schedule>, PassError> {
     let mut versions = Vec::new();
     let mut single = any.single.clone();
@@ -105,7 +105,8 @@ struct Scheduled {
     blocks: usize,
     /// The blocks that no rule fits: the name, whether it is a reduction, and the reason.
     missed: Vec<(String, bool, String)>,
-    /// The schedule before all steps, which assumes that a symbolic dimension is 1 along which tiles have several rows.
+    /// The schedule before all steps, which assumes that a symbolic dimension is 1 along which tiles have several rows
+    /// or lanes.
     single: Option<Schedule>,
 }
 
@@ -223,8 +224,8 @@ fn assuming_one(schedule: &Schedule, of: LoopRef) -> Option<Schedule> {
     one.assume(of, 1).ok().map(|()| one)
 }
 
-/// Computes a reduction in tiles, together with the blocks that follow it. Returns the loop of symbolic extent along which
-/// tiles have several rows, if there is one.
+/// Computes a reduction in tiles, together with the blocks that follow it. Returns the loop of unknown extent along which
+/// tiles have several rows or lanes, if there is one.
 fn tile_reduction(schedule: &mut Schedule, block: BlockRef, options: &Options) -> Result<Option<LoopRef>, PassError> {
     let known = schedule.block_info(block)?;
     let mut info = known.clone();
@@ -236,8 +237,9 @@ fn tile_reduction(schedule: &mut Schedule, block: BlockRef, options: &Options) -
     let tile = Tile::of(&info, lanes(&info, options.vector_bytes)?, has_own_input)?;
     tiled(schedule, block, &tile)?;
     let spatial: Vec<&IterInfo> = known.iters.iter().filter(|iter| iter.kind == IterKind::Spatial).collect();
-    let rows = [tile.channels, tile.rows].into_iter().flatten().filter(|(_, n)| *n > 1);
-    Ok(rows.map(|(at, _)| spatial[at]).find(|iter| iter.extent.is_none()).and_then(|iter| iter.bound))
+    let rows = [tile.channels, tile.rows].into_iter().flatten().filter(|(_, n)| *n > 1).map(|(at, _)| at);
+    let mut several = rows.chain([tile.vector]).map(|at| spatial[at]);
+    Ok(several.find(|iter| iter.extent.is_none()).and_then(|iter| iter.bound))
 }
 
 /// Vectorizes the last loop, and distributes the iterations of the other loops over threads.
