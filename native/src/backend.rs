@@ -6,6 +6,7 @@ use crate::emit::{self, ENTRY, Emitted, INTERPRET, Purpose};
 use crate::forks;
 use crate::functions;
 use crate::llvm::{Llvm, LlvmError, Loaded, Output};
+use crate::making::{Made, Making};
 use crate::pad::pad;
 use crate::threads::Threads;
 use passhost_lang::ir::Body;
@@ -14,9 +15,9 @@ use runtime::bind::bind;
 use runtime::fork;
 use runtime::program::{Instr, Program, Proven, Reg, Scalar, each_instr, lower};
 use runtime::{Arg, Backend, Fault, FaultKind, Interpreter, Kernel, Limits};
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 /// Executes loop programs as native code of this machine. Results are bit-identical to the interpreter's.
 #[derive(Clone)]
@@ -34,21 +35,8 @@ struct Shared {
     llvm: Arc<OnceLock<Result<Arc<Llvm>, LlvmError>>>,
     cache: Cache,
     functions: Vec<usize>,
-    made: Arc<Mutex<Made>>,
+    making: Arc<Making>,
     threads: Arc<Threads>,
-}
-
-/// Statistics on compiled and loaded code.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Made {
-    /// Number of functions compiled.
-    pub compiled: usize,
-    /// Total compile time.
-    pub compiling: Duration,
-    /// Number of functions taken from the cache.
-    pub cached: usize,
-    /// Total time of loading from the cache.
-    pub loading: Duration,
 }
 
 /// A textual form of a function.
@@ -73,14 +61,14 @@ impl Native {
     /// Creates a backend that finds the library on first use. Without a library, everything is interpreted.
     pub fn finding(cache: Cache) -> Native {
         forks::watch();
-        let (llvm, made) = Default::default();
+        let (llvm, making) = Default::default();
         let shared = Shared {
             remembers: false,
             when_long: false,
             llvm,
             cache,
             functions: functions::table(),
-            made,
+            making,
             threads: Arc::default(),
         };
         Native { shared: Arc::new(shared) }
@@ -114,7 +102,7 @@ impl Native {
 
     /// Returns the current statistics, including clones.
     pub fn made(&self) -> Made {
-        *self.shared.made.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.making.made()
     }
 
     /// Returns the code of a PrimFunc as text.
@@ -148,6 +136,16 @@ impl Backend for Native {
         let (ready, plain, watched) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         Ok(Arc::new(Compiled { shared, program, spare, interpreted, ready, plain, watched, marks }))
     }
+
+    fn make_ready(&self, kernels: &[Arc<dyn Kernel>], limits: &Limits) {
+        let next = AtomicUsize::new(0);
+        self.shared.threads.share(kernels.len(), |_| {
+            while let Some(kernel) = kernels.get(next.fetch_add(1, Ordering::Relaxed)) {
+                fork::inside(|| kernel.make_ready(limits));
+            }
+            None::<()>
+        });
+    }
 }
 
 /// A program prepared for code generation.
@@ -179,14 +177,6 @@ impl Shared {
         self.llvm.get_or_init(Llvm::find).as_ref().map_err(LlvmError::clone)
     }
 
-    fn count(&self, is_known: bool, took: Duration) {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        let Made { compiled, compiling, cached, loading } = &mut *made;
-        let (n, time) = if is_known { (cached, loading) } else { (compiled, compiling) };
-        *n += 1;
-        *time += took;
-    }
-
     /// Compiles a program, or takes it from the cache, and loads it.
     fn code(&self, ready: &Ready, watched: bool) -> Result<Code, Fault> {
         let llvm = self.llvm().map_err(|error| refused(&error))?;
@@ -195,6 +185,10 @@ impl Shared {
         let key = Cache::key(&[&llvm.identity(), &functions::names(), &text]);
         // Entries are named by their content, so that several can be in memory at the same time.
         let name = format!("{ENTRY}_{key}");
+        let _only = self.making.only(&key);
+        if let Some(loaded) = llvm.loaded(&name) {
+            return Ok(Code { loaded, sites, scalars });
+        }
         let text = text.replace(&format!("@{ENTRY}("), &format!("@{name}("));
         let known = self.cache.get(&key);
         let is_known = known.is_some();
@@ -207,7 +201,7 @@ impl Shared {
         if !is_known {
             self.cache.put(&key, &object);
         }
-        self.count(is_known, start.elapsed());
+        self.making.count(is_known, start);
         Ok(Code { loaded, sites, scalars })
     }
 }
@@ -253,6 +247,11 @@ impl Compiled {
         };
         cell.get_or_init(make).as_ref()
     }
+
+    /// Returns true if calls within such limits need code that records reads of unwritten memory or statements.
+    fn is_watched(&self, limits: &Limits) -> bool {
+        self.shared.remembers || limits.fresh_byte() != 0 && !self.ready().proven.reads_what_it_wrote()
+    }
 }
 
 impl Kernel for Compiled {
@@ -264,7 +263,7 @@ impl Kernel for Compiled {
             self.spare.store(spare.saturating_sub(limits.work_done() - before), Ordering::Relaxed);
             return out;
         }
-        let watched = self.shared.remembers || limits.fresh_byte() != 0 && !self.ready().proven.reads_what_it_wrote();
+        let watched = self.is_watched(limits);
         let Some(code) = self.code(watched) else { return self.interpreted.run(args, limits) };
         let in_function = |fault: Fault| match self.program.name.as_str() {
             "" => fault,
@@ -288,6 +287,17 @@ impl Kernel for Compiled {
                 let fault = site.map(|site| site.fault(&values));
                 Err(in_function(fault.unwrap_or_else(|| FaultKind::Cancelled.into())))
             }
+        }
+    }
+
+    fn is_ready(&self, limits: &Limits) -> bool {
+        let has = |cell: &OnceLock<Option<Code>>| cell.get().is_some();
+        self.spare.load(Ordering::Relaxed) > 0 || has(if self.is_watched(limits) { &self.watched } else { &self.plain })
+    }
+
+    fn make_ready(&self, limits: &Limits) {
+        if !limits.is_cancelled() && self.spare.load(Ordering::Relaxed) == 0 {
+            self.code(self.is_watched(limits));
         }
     }
 

@@ -14,6 +14,7 @@
 //! | `functions` | float functions called by the code |
 //! | `pad` | padding rows of private memory to whole vectors |
 //! | `cache` | object code on disk |
+//! | `making` | code that is being compiled |
 //! | `backend` | the kernels |
 //! | `header`, `export` | code for other programs, and its C header |
 //! | `link` | linking object code to a shared library |
@@ -28,10 +29,12 @@ mod functions;
 mod header;
 pub mod link;
 pub mod llvm;
+mod making;
 mod pad;
 mod threads;
 
-pub use backend::{Made, Native, Text};
+pub use backend::{Native, Text};
 pub use cache::Cache;
 pub use export::{ExportError, Library};
 pub use llvm::{Llvm, LlvmError, Output};
+pub use making::Made;

@@ -28,6 +28,11 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// Fails if the backend does not support a part of the function.
     fn prepare(&self, func: &Body) -> Result<Arc<dyn Kernel>, Fault>;
+
+    /// Makes prepared kernels [ready](Kernel::make_ready), for example on several threads.
+    fn make_ready(&self, kernels: &[Arc<dyn Kernel>], limits: &Limits) {
+        kernels.iter().for_each(|kernel| kernel.make_ready(limits));
+    }
 }
 
 /// An executable PrimFunc, which may run on several threads at once.
@@ -38,6 +43,17 @@ pub trait Kernel: Send + Sync {
     /// Fails if the arguments do not match the parameters, or if a fault occurs. The content of outputs is then
     /// unspecified.
     fn run(&self, args: &mut [Arg<'_>], limits: &Limits) -> Result<Option<Number>, Fault>;
+
+    /// Returns false if [`Kernel::make_ready`] would do work for calls within such limits.
+    fn is_ready(&self, limits: &Limits) -> bool {
+        let _ = limits;
+        true
+    }
+
+    /// Does the work that the first call would do otherwise, such as compilation. A failure is left to the call.
+    fn make_ready(&self, limits: &Limits) {
+        let _ = limits;
+    }
 
     /// Returns true if each successful call writes all elements of the tensor at this parameter position, each before
     /// it is read.

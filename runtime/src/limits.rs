@@ -152,6 +152,11 @@ impl Limits {
         self.shared.cancelled.store(true, Ordering::Relaxed);
     }
 
+    /// Returns true if the run was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.shared.cancelled.load(Ordering::Relaxed)
+    }
+
     /// Checks that `units` units of work are left, without counting them.
     ///
     /// # Errors
@@ -172,7 +177,7 @@ impl Limits {
         if before.saturating_add(units) > self.shared.work {
             return Err(FaultKind::TooMuchWork { limit: self.shared.work }.into());
         }
-        if self.shared.cancelled.load(Ordering::Relaxed) {
+        if self.is_cancelled() {
             return Err(FaultKind::Cancelled.into());
         }
         Ok(())

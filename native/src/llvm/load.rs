@@ -76,6 +76,11 @@ impl Loaded {
 }
 
 impl Llvm {
+    /// Returns loaded code by its name, if it is in memory.
+    pub(crate) fn loaded(&self, name: &str) -> Option<Arc<Loaded>> {
+        self.in_memory().get(name)?.upgrade()
+    }
+
     fn in_memory(&self) -> MutexGuard<'_, HashMap<String, Weak<Loaded>>> {
         self.in_memory.lock().unwrap_or_else(PoisonError::into_inner)
     }

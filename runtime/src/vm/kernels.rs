@@ -4,6 +4,7 @@ use super::failure::Cause;
 use super::lowered::Lowered;
 use super::machine::{Frame, Machine, Next};
 use super::observe::Observer;
+use super::plan::Plan;
 use super::value::{Scalar, Value};
 use crate::by_body::ByBody;
 use crate::fault::Fault;
@@ -14,7 +15,7 @@ use crate::tensor::Tensor;
 use passhost_lang::ir::constant::Number;
 use passhost_lang::ir::{Body, DType, Dim, Expr, Type};
 use passhost_lang::ir::{BodyKind, Call, Value as Node};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Caches of prepared PrimFuncs and of lowered operator calls, keyed by their content. Machines with the same
@@ -43,6 +44,17 @@ impl Kernels {
     /// Fails if the backend does not support it.
     pub fn get(&self, function: &Body) -> Result<Arc<dyn Kernel>, Fault> {
         known_or_made(&self.known, function, || self.backend.prepare(function))
+    }
+
+    /// Makes those of the kernels ready that are not.
+    fn make_ready(&self, kernels: impl Iterator<Item = Arc<dyn Kernel>>, limits: &Limits) {
+        // Equal PrimFuncs share a kernel.
+        let mut known = HashSet::new();
+        let is_new = |kernel: &Arc<dyn Kernel>| known.insert(Arc::as_ptr(kernel).cast::<()>());
+        let kernels: Vec<Arc<dyn Kernel>> = kernels.filter(is_new).filter(|kernel| !kernel.is_ready(limits)).collect();
+        if !kernels.is_empty() {
+            self.backend.make_ready(&kernels, limits);
+        }
     }
 
     /// Returns the lowered form of an operator call, cached or new. `call` is a separate body.
@@ -176,6 +188,22 @@ impl Machine<'_> {
         let function = Arc::new(PrimFunc { kernel, written: body.written_params().into_iter().collect() });
         self.prim_funcs.insert(name.to_string(), Arc::clone(&function));
         Ok(function)
+    }
+
+    /// Makes the PrimFuncs that a function names ready before the first of them is called, because a backend can
+    /// compile several at once.
+    pub(super) fn make_ready(&mut self, plan: &Plan) {
+        let nodes = plan.body.value_at(plan.root as usize).region().nodes();
+        let mut kernels = Vec::new();
+        for operand in nodes.flat_map(Node::operands) {
+            if let Expr::GlobalVar(name) = operand.view()
+                && !self.prim_funcs.contains_key(name)
+                && let Ok(function) = self.prim_func(name)
+            {
+                kernels.push(Arc::clone(&function.kernel));
+            }
+        }
+        self.kernels.make_ready(kernels.into_iter(), &self.limits);
     }
 
     /// Executes `R.call_tir` and its variants; the results are new tensors. `in_place` contains, for each result, the

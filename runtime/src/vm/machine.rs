@@ -16,7 +16,7 @@ use crate::tensor::Tensor;
 use passhost_lang::ir::{Body, Expr, Module};
 use passhost_lang::ir::{BodyKind, Value as Node};
 use passhost_lang::names::nearest;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Default of [`Machine::deepest`], the maximum nesting depth of calls.
@@ -193,6 +193,8 @@ pub struct Machine<'m> {
     deepest: usize,
     plans: HashMap<(Arc<str>, u32), Arc<Plan>>,
     pub(super) prim_funcs: HashMap<String, Arc<PrimFunc>>,
+    /// The functions whose PrimFuncs were made ready.
+    made_ready: HashSet<(Arc<str>, u32)>,
     /// Lowered calls, by the call and the types of its arguments.
     pub(super) lowered: ByBody<Arc<Lowered>>,
     /// True if the machine looks for calls whose results contain unwritten memory.
@@ -215,6 +217,7 @@ impl<'m> Machine<'m> {
             deepest: DEEPEST,
             plans: HashMap::new(),
             prim_funcs: HashMap::new(),
+            made_ready: HashSet::new(),
             lowered: ByBody::default(),
             looks_for_unwritten: false,
             unwritten: None,
@@ -435,6 +438,9 @@ impl<'m> Machine<'m> {
             binder.bind(&format!("parameter `{}` of `{}`", param.name, plan.name), &param.ty, value)?;
         }
         binder.finish()?;
+        if self.made_ready.insert((Arc::clone(&plan.name), plan.root)) {
+            self.make_ready(&plan);
+        }
         let slots = vec![None; (plan.end - plan.root) as usize];
         let mut frame = Frame { plan: Arc::clone(&plan), closure, slots, symbols, next: 0 };
         for (param, value) in plan.params.iter().zip(args) {

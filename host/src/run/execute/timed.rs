@@ -109,6 +109,10 @@ impl<B: Backend> Backend for Timing<B> {
         locked(&self.times.kernels).push(Arc::clone(&calls));
         Ok(Arc::new(TimedKernel { kernel, calls, times: self.times.clone() }))
     }
+
+    fn make_ready(&self, kernels: &[Arc<dyn Kernel>], limits: &Limits) {
+        self.backend.make_ready(kernels, limits);
+    }
 }
 
 struct TimedKernel {
@@ -129,6 +133,14 @@ impl Kernel for TimedKernel {
         self.calls.calls.fetch_add(1, Ordering::Relaxed);
         self.calls.nanos.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
         result
+    }
+
+    fn is_ready(&self, limits: &Limits) -> bool {
+        self.kernel.is_ready(limits)
+    }
+
+    fn make_ready(&self, limits: &Limits) {
+        self.kernel.make_ready(limits);
     }
 
     fn writes_all(&self, param: usize) -> bool {
