@@ -1,10 +1,11 @@
 //! Compiles a textual module to object code.
 
-use super::api::Ref;
+use super::api::{Api, Ref};
 use super::passes::Effort;
 use super::{Llvm, LlvmError};
 use std::ffi::{CStr, c_char};
 use std::ptr::null_mut;
+use std::sync::{MutexGuard, PoisonError};
 
 /// The output of a compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +27,26 @@ struct Held<'l> {
     context: Ref,
     module: Ref,
     machine: Ref,
+    /// The level of the machine's code generation.
+    level: i32,
     options: Ref,
+}
+
+/// A target machine that no thread uses. Making one takes about as long as compiling a small function, because LLVM
+/// works out the properties of the processor from its list of features.
+pub(super) struct Machine {
+    level: i32,
+    machine: Ref,
+}
+
+// SAFETY: a machine is used by one thread at a time.
+unsafe impl Send for Machine {}
+
+impl Machine {
+    pub(super) fn dispose(self, api: &Api) {
+        // SAFETY: nothing uses the machine.
+        unsafe { (api.LLVMDisposeTargetMachine)(self.machine) }
+    }
 }
 
 impl Drop for Held<'_> {
@@ -40,10 +60,10 @@ impl Drop for Held<'_> {
             if !self.module.is_null() {
                 (api.LLVMDisposeModule)(self.module);
             }
-            if !self.machine.is_null() {
-                (api.LLVMDisposeTargetMachine)(self.machine);
-            }
             (api.LLVMContextDispose)(self.context);
+        }
+        if !self.machine.is_null() {
+            self.llvm.machines().push(Machine { level: self.level, machine: self.machine });
         }
     }
 }
@@ -65,10 +85,11 @@ impl Llvm {
             (api.LLVMContextSetDiagnosticHandler)(context, not_printed, null_mut());
             context
         };
-        let mut held = Held { llvm: self, context, module: null_mut(), machine: null_mut(), options: null_mut() };
         let effort = Effort::of(text);
+        let [module, machine, options] = [null_mut(); 3];
+        let mut held = Held { llvm: self, context, module, machine, level: effort.level, options };
         held.parse(text)?;
-        held.make_machine(effort.level)?;
+        held.find_machine()?;
         held.optimize(if effort.is_quick { &self.passes.quick } else { &self.passes.all })?;
         match output {
             // SAFETY: the module is valid; the text is disposed of where it is taken.
@@ -79,6 +100,32 @@ impl Llvm {
             Output::Assembly => held.emit(0),
             Output::Object => held.emit(1),
         }
+    }
+}
+
+impl Llvm {
+    fn machines(&self) -> MutexGuard<'_, Vec<Machine>> {
+        self.machines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unused_machine(&self, level: i32) -> Option<Ref> {
+        let mut machines = self.machines();
+        let at = machines.iter().position(|machine| machine.level == level)?;
+        Some(machines.swap_remove(at).machine)
+    }
+
+    fn make_machine(&self, level: i32) -> Result<Ref, LlvmError> {
+        const POSITION_INDEPENDENT: i32 = 2;
+        const DEFAULT_MODEL: i32 = 0;
+        let texts = [&self.triple, &self.cpu, &self.features].map(|text| text.as_ptr());
+        let make = self.api.LLVMCreateTargetMachine;
+        // SAFETY: the target and the strings live as long as `self`.
+        let machine =
+            unsafe { make(self.target, texts[0], texts[1], texts[2], level, POSITION_INDEPENDENT, DEFAULT_MODEL) };
+        if machine.is_null() {
+            return Err(LlvmError::Refused("it cannot generate code for this machine".to_string()));
+        }
+        Ok(machine)
     }
 }
 
@@ -114,21 +161,18 @@ impl Held<'_> {
         Ok(())
     }
 
-    fn make_machine(&mut self, level: i32) -> Result<(), LlvmError> {
+    /// Takes an unused machine, or makes one, and adapts the module to it.
+    fn find_machine(&mut self) -> Result<(), LlvmError> {
         let (api, llvm) = (&self.llvm.api, self.llvm);
-        const POSITION_INDEPENDENT: i32 = 2;
-        const DEFAULT_MODEL: i32 = 0;
-        // SAFETY: the target and the strings live as long as `llvm`; the layout is disposed of after being copied.
+        self.machine = match llvm.unused_machine(self.level) {
+            Some(machine) => machine,
+            None => llvm.make_machine(self.level)?,
+        };
+        // SAFETY: machine and module are valid; the layout is disposed of after being copied.
         unsafe {
-            let texts = [&llvm.triple, &llvm.cpu, &llvm.features].map(|text| text.as_ptr());
-            let make = api.LLVMCreateTargetMachine;
-            self.machine = make(llvm.target, texts[0], texts[1], texts[2], level, POSITION_INDEPENDENT, DEFAULT_MODEL);
-            if self.machine.is_null() {
-                return Err(LlvmError::Refused("it cannot generate code for this machine".to_string()));
-            }
             let layout = (api.LLVMCreateTargetDataLayout)(self.machine);
             (api.LLVMSetModuleDataLayout)(self.module, layout);
-            (api.LLVMSetTarget)(self.module, texts[0]);
+            (api.LLVMSetTarget)(self.module, llvm.triple.as_ptr());
             (api.LLVMDisposeTargetData)(layout);
         }
         Ok(())

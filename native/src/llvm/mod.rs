@@ -29,7 +29,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The reason why LLVM is unavailable, or cannot compile or load code.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -133,12 +133,22 @@ pub struct Llvm {
     target: Ref,
     jit: Ref,
     in_memory: load::InMemory,
+    /// Target machines that no thread uses.
+    machines: Mutex<Vec<compile::Machine>>,
 }
 
-// SAFETY: the fields are never written; LLVM's targets may be used from any thread, and its LLJIT locks itself.
+// SAFETY: the fields are not written without a lock; LLVM's targets may be used from any thread, and its LLJIT locks itself.
 unsafe impl Send for Llvm {}
 // SAFETY: as above.
 unsafe impl Sync for Llvm {}
+
+impl Drop for Llvm {
+    fn drop(&mut self) {
+        for machine in self.machines.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            machine.dispose(&self.api);
+        }
+    }
+}
 
 impl std::fmt::Debug for Llvm {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -220,6 +230,7 @@ impl Llvm {
             target,
             jit,
             in_memory: load::InMemory::default(),
+            machines: Mutex::default(),
         }))
     }
 
