@@ -3,7 +3,7 @@
 use super::Field;
 use super::{Module, types};
 use crate::emit::ranges::Range;
-use runtime::program::{Affine, Reg, Scalar};
+use runtime::program::{Affine, Literal, Reg, Scalar};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Arguments, Write};
 
@@ -247,6 +247,9 @@ impl<'f, 'p> Function<'f, 'p> {
 
     /// Returns the stored value of a register in all lanes of the current instruction.
     pub(super) fn kept_value(&mut self, reg: Reg) -> String {
+        if let Some(value) = self.module.constants.get(&reg) {
+            return self.literal(reg, *value);
+        }
         let (slot, ty, lanes) = self.place_of(reg);
         let value = self.op(format_args!("load {ty}, ptr {slot}"));
         if lanes == self.lanes { value } else { self.splat(&ty, &value) }
@@ -261,6 +264,18 @@ impl<'f, 'p> Function<'f, 'p> {
         let one = self.op(format_args!("insertelement {ty} poison, {base} {value}, i64 0"));
         let mask = format!("<{} x i32> zeroinitializer", self.lanes);
         self.op(format_args!("shufflevector {ty} {one}, {ty} poison, {mask}"))
+    }
+
+    /// Returns a number as the stored value of a register, in all lanes.
+    pub(super) fn literal(&self, reg: Reg, value: Literal) -> String {
+        let base = self.kept(reg);
+        let text = match value {
+            Literal::Int(value) if base == "i1" => (value != 0).to_string(),
+            Literal::Int(value) => self.module.scalar(reg).wrap(value).to_string(),
+            Literal::Float(value) if base == "double" => types::float(value),
+            Literal::Float(value) => types::float((value as f32).into()),
+        };
+        self.constant(base, &text)
     }
 
     /// Returns a constant in all lanes.

@@ -44,7 +44,7 @@ pub(crate) use sites::{INTERPRET, MOST_VALUES, OF_CALLBACK, Site};
 use self::function::Function;
 use self::ranges::Ranges;
 use runtime::Fault;
-use runtime::program::{Affine, Instr, ParamKind, Program, Proven, Reg, Scalar, Sums, depth, each_instr};
+use runtime::program::{Affine, Instr, Literal, ParamKind, Program, Proven, Reg, Scalar, Sums, depth, each_instr};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -155,6 +155,8 @@ struct Module<'p> {
     given: BTreeSet<u32>,
     /// The factors of the size of each allocated storage; `None` if they differ between allocations.
     factors: BTreeMap<u32, Option<Vec<Affine>>>,
+    /// The registers that are always the same constant.
+    constants: BTreeMap<Reg, Literal>,
     /// Variables of loops vectorized without a request.
     unasked: BTreeSet<Reg>,
     /// Memory that inactive lanes may write.
@@ -179,6 +181,24 @@ fn factors(program: &Program) -> BTreeMap<u32, Option<Vec<Affine>>> {
         }
     });
     all
+}
+
+/// Returns the registers that are set once, to a constant. Code uses the constants themselves, also in other functions,
+/// because LLVM does not see through the memory by which a loop on threads gets its values.
+fn constants(program: &Program) -> BTreeMap<Reg, Literal> {
+    let mut all: BTreeMap<Reg, Option<Literal>> = BTreeMap::new();
+    let params = program.params.iter().filter_map(|param| match &param.kind {
+        ParamKind::Scalar(reg) => Some(*reg),
+        _ => None,
+    });
+    all.extend(params.map(|reg| (reg, None)));
+    each_instr(&program.body, &mut |instr| {
+        if let Some(reg) = instr.written() {
+            let value = if let Instr::Const { value, .. } = instr { Some(*value) } else { None };
+            all.entry(reg).and_modify(|known| *known = None).or_insert(value);
+        }
+    });
+    all.into_iter().filter_map(|(reg, value)| Some((reg, value?))).collect()
 }
 
 impl<'p> Module<'p> {
@@ -213,6 +233,7 @@ impl<'p> Module<'p> {
             called: BTreeSet::new(),
             given: program.given().collect(),
             factors: factors(program),
+            constants: constants(program),
         }
     }
 
@@ -413,6 +434,20 @@ C = T.match_buffer(c, (m, {n}, 64), \"float32\")
         assert_eq!(loops("8", "f // 32", "f % 32 // 4"), (true, true));
         let several = "several iterations of `f` write an element";
         assert_eq!(loops("n", "f // 4 // n", "T.min(f // 4 % n, 3)"), (false, true), "{several}");
+    }
+
+    /// Threads get the values that the code around a loop computes, but constants are part of their code.
+    #[test]
+    fn constants_are_not_passed_to_threads() {
+        let given = |value: &str| {
+            let body = format!(
+                "for q in range(8):\n    for p in T.parallel(8):\n        for l in T.vectorized(16):\n            if l < {value}:\n                C[q * 8 + p, l] = T.float32(1.5) * A[q * 8 + p, l]"
+            );
+            let text = emitted(&body, false);
+            let head = text.lines().find(|line| line.contains(".part1.work(") && line.starts_with("define"));
+            head.expect("a loop on threads").matches(" %given").count()
+        };
+        assert_eq!((given("13"), given("T.min(q, 13)")), (1, 2));
     }
 
     #[test]

@@ -22,7 +22,7 @@ impl Function<'_, '_> {
         let captured = self.captured(of);
         let [min, extent] = [&of.min, &of.extent].map(|form| self.form(form));
         // The captured values: 64-bit numbers, and pointers.
-        let n = captured.registers.len() + 2 * captured.storages.len() + 1;
+        let n = captured.registers.len() + captured.storages.len() + captured.allocated.len() + 1;
         let frame = self.slot(&format!("frame{number}"), &format!("[{n} x i64]"));
         let mut next = 0;
         let mut put = |function: &mut Self, ty: &str, value: &str| {
@@ -30,13 +30,17 @@ impl Function<'_, '_> {
             function.line(format_args!("store {ty} {value}, ptr {at}, align 8"));
             next += 1;
         };
-        put(self, "i64", &min);
+        let is_fixed = min.parse::<i64>().is_ok();
+        if !is_fixed {
+            put(self, "i64", &min);
+        }
         for storage in &captured.storages {
             let pointer = self.memory(*storage);
             put(self, "ptr", &pointer);
             let bytes = match captured.allocated.get(storage) {
                 Some(Memory::Heap([_, bytes])) => self.op(format_args!("load i64, ptr {bytes}")),
-                _ => "0".to_string(),
+                Some(_) => "0".to_string(),
+                None => continue,
             };
             put(self, "i64", &bytes);
         }
@@ -49,12 +53,13 @@ impl Function<'_, '_> {
         let args = format!("ptr %context, ptr @{name}.part{number}, ptr {frame}, i64 {extent}");
         let code = self.op(format_args!("call i32 {callback}({args})"));
         self.leave_if(&code);
-        part(self, of, number, &captured)
+        part(self, (of, is_fixed.then_some(min)), number, &captured)
     }
 
     fn captured(&mut self, of: &Loop) -> Captured {
         let mut free = self.free(&of.body);
         free.remove(&of.var);
+        free.retain(|reg| !self.module.constants.contains_key(reg));
         let registers = free.into_iter().map(|reg| (reg, self.kept(reg))).collect();
         let (mut storages, mut own) = (BTreeSet::new(), BTreeSet::new());
         self.storages(&of.body, &mut storages);
@@ -70,7 +75,12 @@ impl Function<'_, '_> {
 }
 
 /// Emits two functions: one executes a range of iterations, the other unpacks the captured values for it.
-fn part(outer: &mut Function<'_, '_>, of: &Loop, number: usize, captured: &Captured) -> Result<(), Fault> {
+fn part(
+    outer: &mut Function<'_, '_>,
+    (of, fixed_min): (&Loop, Option<String>),
+    number: usize,
+    captured: &Captured,
+) -> Result<(), Fault> {
     let (mut params, mut args) = (String::new(), String::new());
     let name = outer.module.name;
     let head = format!("define internal i32 @{name}.part{number}(ptr %context, ptr %frame, i64 %first, i64 %end)");
@@ -81,13 +91,22 @@ fn part(outer: &mut Function<'_, '_>, of: &Loop, number: usize, captured: &Captu
         next += 1;
         entry.op(format_args!("load {ty}, ptr {at}, align 8"))
     };
-    let min = take(&mut entry, "i64");
-    let _ = write!(args, ", i64 {min}");
+    let min = fixed_min.unwrap_or_else(|| {
+        let min = take(&mut entry, "i64");
+        params.push_str(", i64 %min");
+        let _ = write!(args, ", i64 {min}");
+        "%min".to_string()
+    });
     for storage in &captured.storages {
-        let (pointer, bytes) = (take(&mut entry, "ptr"), take(&mut entry, "i64"));
+        let pointer = take(&mut entry, "ptr");
         let align = entry.module.align(*storage);
-        let _ = write!(params, ", ptr noalias align {align} %s{storage}, i64 %bytes{storage}");
-        let _ = write!(args, ", ptr {pointer}, i64 {bytes}");
+        let _ = write!(params, ", ptr noalias align {align} %s{storage}");
+        let _ = write!(args, ", ptr {pointer}");
+        if captured.allocated.contains_key(storage) {
+            let bytes = take(&mut entry, "i64");
+            let _ = write!(params, ", i64 %bytes{storage}");
+            let _ = write!(args, ", i64 {bytes}");
+        }
     }
     for (reg, ty) in &captured.registers {
         let value = take(&mut entry, ty);
@@ -98,7 +117,7 @@ fn part(outer: &mut Function<'_, '_>, of: &Loop, number: usize, captured: &Captu
     let code = entry.op(format_args!("call i32 {work}(ptr %context, i64 %first, i64 %end{args})"));
     entry.ret(&code);
     entry.close();
-    let head = format!("define internal i32 {work}(ptr %context, i64 %first, i64 %end, i64 %min{params})");
+    let head = format!("define internal i32 {work}(ptr %context, i64 %first, i64 %end{params})");
     let mut body = Function::new(outer.module, head);
     body.in_thread = true;
     for storage in captured.allocated.keys() {
@@ -111,7 +130,7 @@ fn part(outer: &mut Function<'_, '_>, of: &Loop, number: usize, captured: &Captu
     for (reg, _) in &captured.registers {
         body.write(*reg, &format!("%given{}", reg.0));
     }
-    body.loop_(of, "%min", ["%first", "%end"])?;
+    body.loop_(of, &min, ["%first", "%end"])?;
     body.finish("0");
     Ok(())
 }

@@ -128,15 +128,10 @@ impl Function<'_, '_> {
     }
 
     fn const_(&mut self, dst: Reg, value: Literal) {
-        let base = self.kept(dst);
-        let text = match value {
-            Literal::Int(value) if base == "i1" => (value != 0).to_string(),
-            Literal::Int(value) => self.module.scalar(dst).wrap(value).to_string(),
-            Literal::Float(value) if base == "double" => types::float(value),
-            Literal::Float(value) => types::float((value as f32).into()),
-        };
-        let value = self.constant(base, &text);
-        self.write(dst, &value);
+        if !self.module.constants.contains_key(&dst) {
+            let value = self.literal(dst, value);
+            self.write(dst, &value);
+        }
     }
 
     fn return_(&mut self, reg: Option<Reg>) {
