@@ -157,6 +157,12 @@ impl<'i> Operands<'i> {
         self.reductions >= 3
     }
 
+    /// Returns true if a sum extends over a window of more than one element.
+    fn has_window(&self) -> bool {
+        let reduced = self.iters.iter().filter(|iter| iter.kind == IterKind::Reduce);
+        self.is_convolution() && reduced.filter(|iter| iter.extent != Some(1)).count() > 1
+    }
+
     /// Returns the numbers of iterations of a loop that a tile may have. The last tile may be partial if the extent is
     /// constant; otherwise, it is whole for the typical extent.
     fn sizes(&self, at: Option<usize>, may_be_partial: bool) -> Vec<i64> {
@@ -270,7 +276,7 @@ impl Tile {
         let others = [self.channels, self.rows].into_iter().flatten();
         let partial: f64 = others.map(|(at, size)| operands.with_last_tile(at, size)).product();
         let has_branches = n % self.lanes == 0 && n % (self.lanes * self.vectors) != 0;
-        let branches = if has_branches && !operands.is_convolution() { BRANCHES } else { 1.0 };
+        let branches = if has_branches && !operands.has_window() { BRANCHES } else { 1.0 };
         let conflicts = if self.lines_in_set(operands) > WAYS { CONFLICTS } else { 1.0 };
         computed as f64 / n as f64 * partial * branches * conflicts
     }
