@@ -216,6 +216,10 @@ impl Limits {
     }
 }
 
+/// Bytes of dropped memory that are kept even if a run never used half as many. The results of a convolution net have
+/// many sizes, and memory for one size rarely fits another.
+const KEPT: u64 = 64 << 20;
+
 /// Bytes that count as used until the charge is dropped.
 #[derive(Debug, Default)]
 pub struct Charge {
@@ -231,7 +235,7 @@ impl Charge {
         let Some(spare) = spare.upgrade() else { return };
         let others = shared.used.load(Ordering::Relaxed).saturating_sub(bytes_of(&room));
         let twice = shared.peak.load(Ordering::Relaxed).saturating_mul(2);
-        let most = twice.min(shared.memory.saturating_sub(others));
+        let most = twice.max(KEPT).min(shared.memory.saturating_sub(others));
         fork::inside(|| spare.lock().unwrap_or_else(PoisonError::into_inner).keep(room, most));
     }
 }
