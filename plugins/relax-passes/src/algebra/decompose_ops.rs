@@ -36,6 +36,9 @@ declare_pass! {
         options: Options {
             /// The only function to change; if empty, all functions change.
             func_name: String = "",
+            /// True to compute a `batch_norm` whose parameters are constants as `x * scale + shift`, with two constants.
+            /// `relax.BackwardFoldScaleAxis` can then fold the scale into a convolution.
+            affine: bool = false,
         },
         tolerance: Tolerance::Inference { rtol: 1e-5, atol: 1e-6 },
         run: decompose_ops_for_inference,
@@ -45,7 +48,7 @@ declare_pass! {
 fn decompose_ops_for_inference(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
     map_wanted(module, &options.func_name, |name, body| {
         warn_of_training(name, body, ctx);
-        decompose(body, ctx)
+        decompose(body, options.affine, ctx)
     })
 }
 
@@ -92,13 +95,14 @@ pub(super) fn map_wanted(
     })
 }
 
-/// Returns the function with its decomposable operators replaced.
-pub(super) fn decompose(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
+/// Returns the function with its decomposable operators replaced. If `affine` is true, constant parameters of `batch_norm`
+/// become a scale and a shift.
+pub(super) fn decompose(body: &Body, affine: bool, ctx: &Ctx) -> Result<Body, PassError> {
     let mut replaced = 0;
     let changed = body.try_rewrite(|value, rw| {
         let Some(call) = value.as_call().filter(|_| value.is_binding()) else { return Ok(Action::Keep) };
         let action = match call.op() {
-            Some("relax.nn.batch_norm") => batch_norm(call, rw, ctx)?,
+            Some("relax.nn.batch_norm") => batch_norm(call, affine, rw, ctx)?,
             Some("relax.tensor_to_shape") => tensor_to_shape(call, rw),
             _ => return Ok(Action::Keep),
         };
@@ -110,7 +114,7 @@ pub(super) fn decompose(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
 }
 
 /// Computes `(x - mean) / sqrt(variance + epsilon) * gamma + beta`; returns it with the mean and variance unchanged.
-fn batch_norm<'b>(call: Call<'b>, rw: &mut Rewriter<'b>, ctx: &Ctx) -> Result<Action, PassError> {
+fn batch_norm<'b>(call: Call<'b>, affine: bool, rw: &mut Rewriter<'b>, ctx: &Ctx) -> Result<Action, PassError> {
     let args: Vec<Value<'b>> = call.args().collect();
     let [x, gamma, beta, mean, variance] = args.as_slice() else { return Ok(Action::Keep) };
     let axis = call.attr("axis").and_then(AttrView::as_int).unwrap_or(1);
@@ -119,6 +123,13 @@ fn batch_norm<'b>(call: Call<'b>, rw: &mut Rewriter<'b>, ctx: &Ctx) -> Result<Ac
         bail!(at call.value(), "the rank of the normalized tensor is unknown");
     }
     let axis = if axis < 0 { axis + ndim } else { axis };
+    if let Some([scale, shift]) = scale_and_shift(call, ndim - axis)?.filter(|_| affine) {
+        let (data, scale, shift) = (rw.v(*x), rw.array(&scale), rw.array(&shift));
+        let scaled = rw.emit_op(ctx, "relax.multiply", &[data, scale], &[])?;
+        let result = rw.emit_op(ctx, "relax.add", &[scaled, shift], &[])?;
+        let (mean, variance) = (rw.v(*mean), rw.v(*variance));
+        return Ok(Action::Replace(rw.tuple(&[result, mean, variance])));
+    }
     let others: Vec<i64> = (0..ndim).filter(|at| *at != axis).collect();
     let wide = |value: Value<'b>, rw: &mut Rewriter<'b>| {
         let value = rw.v(value);
@@ -137,6 +148,28 @@ fn batch_norm<'b>(call: Call<'b>, rw: &mut Rewriter<'b>, ctx: &Ctx) -> Result<Ac
     }
     let (result, mean, variance) = (rw.emit(result, "gv"), rw.v(*mean), rw.v(*variance));
     Ok(Action::Replace(rw.tuple(&[result, mean, variance])))
+}
+
+/// Returns the factor and the summand of each channel of a `batch_norm`; `None` if its parameters are not constants. They have
+/// `rank` dimensions, of which the first is the channels.
+fn scale_and_shift(call: Call<'_>, rank: i64) -> Result<Option<[Array; 2]>, PassError> {
+    let mut params = Vec::new();
+    for constant in (1..5).map(|at| call.arg(at).and_then(Value::as_constant)) {
+        let Some(constant) = constant else { return Ok(None) };
+        params.push(constant.cast::<f64>()?.collect::<Vec<f64>>());
+    }
+    let ([gamma, beta, mean, variance], Some(x)) = (&params[..], call.arg(0)) else { return Ok(None) };
+    let epsilon = call.attr("epsilon").and_then(AttrView::as_float).unwrap_or(0.0);
+    let (has_scale, has_center) = (is_set(call, "scale"), is_set(call, "center"));
+    let scale = |at: usize| if has_scale { gamma[at] } else { 1.0 } / (variance[at] + epsilon).sqrt();
+    let shift = |at: usize| if has_center { beta[at] } else { 0.0 } - mean[at] * scale(at);
+    let n = mean.len();
+    if !x.ty().dtype().is_float() || params.iter().any(|param| param.len() != n) {
+        return Ok(None);
+    }
+    let shape: Vec<i64> = (0..rank).map(|at| if at == 0 { n as i64 } else { 1 }).collect();
+    let array = |numbers: Vec<f64>| Ok::<_, PassError>(Array::new(&shape, numbers)?.cast(x.ty().dtype())?);
+    Ok(Some([array((0..n).map(scale).collect())?, array((0..n).map(shift).collect())?]))
 }
 
 /// Computes `centered / sqrt(variance + epsilon)`, without binding it to a name.

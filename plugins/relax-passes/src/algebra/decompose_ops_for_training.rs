@@ -54,7 +54,7 @@ fn decompose_for_training(name: &str, body: &Body, ctx: &Ctx) -> Result<Body, Pa
             _ => Ok(Action::Keep),
         }
     })?;
-    decompose(&for_training, ctx)
+    decompose(&for_training, false, ctx)
 }
 
 /// Normalizes by the mean and variance of the input, and updates the moving mean and variance.
