@@ -583,7 +583,7 @@ class Module:
             c[j] = a[i, j]
 
     @R.function(private=True)
-    def fused(x: R.Tensor((2, 3), "float32")) -> R.Tuple(R.Tensor((2, 3), "float32"), R.Tensor((3,), "float32")):
+    def fused(x: R.Tensor((2, 3), "float32"), w: R.Tensor((3,), "float32"), one: R.Tensor((), "float32")) -> R.Tuple(R.Tensor((2, 3), "float32"), R.Tensor((3,), "float32")):
         R.func_attr({"Primitive": True})
         with R.dataflow():
             y = R.call_tir(Module.both, (x,), out_ty=[R.Tensor((2, 3), "float32"), R.Tensor((3,), "float32")])
@@ -593,7 +593,7 @@ class Module:
     @R.function
     def main(x: R.Tensor((2, 3), "float32")) -> R.Tensor((3,), "float32"):
         with R.dataflow():
-            y: R.Tuple(R.Tensor((2, 3), "float32"), R.Tensor((3,), "float32")) = Module.fused(x)
+            y: R.Tuple(R.Tensor((2, 3), "float32"), R.Tensor((3,), "float32")) = Module.fused(x, R.const([1.0, 2.0, 3.0], "float32"), R.const(1.0, "float32"))
             first: R.Tensor((2, 3), "float32") = y[0]
             z = R.call_tir(Module.both, (first,), out_ty=[R.Tensor((2, 3), "float32"), R.Tensor((3,), "float32")])
             second: R.Tensor((3,), "float32") = z[1]

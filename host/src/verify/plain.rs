@@ -349,7 +349,7 @@ impl PlainFunction<'_> {
             Expr::GlobalVar(_) => {
                 self.is_global(call.callee())
                     && call.attrs().id() == NONE
-                    && call.value().operands().skip(1).all(|arg| arg.is_bound())
+                    && call.value().operands().skip(1).all(|arg| arg.is_bound() || self.constant(arg).is_some())
             }
             _ => false,
         }
@@ -366,7 +366,7 @@ impl PlainFunction<'_> {
             let fits = match arg.leaf() {
                 None => takes != Some(ArgKind::Shape) || arg.is_bound(),
                 Some(leaf) => match leaf.kind {
-                    leaf::CONST => self.ty(leaf.ty).and_then(|_| plain_constant(self.raw, leaf)).is_some(),
+                    leaf::CONST => self.constant(arg).is_some(),
                     leaf::SHAPE => self.shape(leaf).is_some(),
                     leaf::GLOBAL_VAR => i == 0 && takes == Some(ArgKind::Function) && self.is_global(arg),
                     _ => false,
@@ -395,6 +395,13 @@ impl PlainFunction<'_> {
 
     fn ty(&self, ty: u32) -> Option<PlainType> {
         *self.types.get(ty as usize)?
+    }
+
+    /// Checks an operand that is a constant.
+    fn constant(&self, value: Value<'_>) -> Plain {
+        let leaf = value.leaf().filter(|leaf| leaf.kind == leaf::CONST)?;
+        self.ty(leaf.ty)?;
+        plain_constant(self.raw, leaf)
     }
 
     /// Checks a shape. Its type must have the same dimensions.

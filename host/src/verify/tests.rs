@@ -1,5 +1,6 @@
 //! Tests that faults are found in modules that are built directly.
 
+use super::function::{Before, well_formed};
 use super::*;
 use passhost_lang::ir::records::{flag, kind};
 use passhost_lang::rewrite::remove_unused::remove_all_unused_in;
@@ -225,4 +226,31 @@ fn a_call_has_as_many_arguments_as_its_function_has_parameters() {
         let error = verify_module(&module(n), &First).expect_err("another number of arguments");
         assert_eq!(error.message, format!("the function takes 2 arguments, but is called with {n}"));
     }
+}
+
+/// The text of such a function is not read again after a pass.
+#[test]
+fn calls_of_functions_with_constants_have_a_common_form() {
+    const TEXT: &str = r#"@I.ir_module
+class Module:
+    @R.function(private=True)
+    def f(x: R.Tensor((3,), "float32"), w: R.Tensor((3,), "float32"), one: R.Tensor((), "float32")) -> R.Tensor((3,), "float32"):
+        with R.dataflow():
+            y: R.Tensor((3,), "float32") = x
+            R.output(y)
+        return y
+
+    @R.function
+    def main(x: R.Tensor((3,), "float32")) -> R.Tensor((3,), "float32"):
+        with R.dataflow():
+            y: R.Tensor((3,), "float32") = Module.f(x, R.const([1.0, 2.0, 3.0], "float32"), R.const(ONE, "float32"))
+            R.output(y)
+        return y
+"#;
+    let is_plain = |one: &str| {
+        let module = script::read(&TEXT.replace("ONE", one), &First).unwrap_or_else(|error| panic!("{error}"));
+        let main = module.get("main").expect("a function");
+        well_formed(Before::default(), "main", main, &module, &First, Some(&First))
+    };
+    assert_eq!((is_plain("1.0"), is_plain("float(\"inf\")")), (Ok(true), Ok(false)));
 }

@@ -133,3 +133,10 @@ class Module:
     @T.prim_func
     def empty():
         pass
+
+    @T.prim_func(s_tir=True)
+    def multiply_add(A: T.Buffer((8, 16), "float32"), B: T.Buffer((16,), "float32"), C: T.Buffer((8,), "float32")):
+        for i, k in T.grid(8, 16):
+            C[i] = T.fma(A[i, k], B[k], C[i])
+        for i in T.parallel(8):
+            C[i] = T.fma(C[i], T.float32(2.0), T.exp(C[i]))

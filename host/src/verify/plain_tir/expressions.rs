@@ -205,6 +205,10 @@ impl<'r> Expressions<'r> {
         match (name, args) {
             ("tirx.if_then_else", args) => self.choice(args),
             ("tirx.pow", [a, b]) => self.alike(*a, *b).filter(|dtype| dtype.is_float()),
+            ("tirx.fma", [a, b, c]) => {
+                let dtype = self.alike(*a, *b).filter(|dtype| dtype.is_float())?;
+                (self.value(*c)?.dtype == dtype).then_some(dtype)
+            }
             ("tirx.ret", [value]) => self.value(*value).map(|_| DType::I32),
             (name, [first, rest @ ..]) if is_plain(name) => {
                 rest.iter().try_for_each(|arg| self.value(*arg).map(drop))?;
