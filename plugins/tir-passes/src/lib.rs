@@ -38,6 +38,7 @@ export_plugin! {
         blocks::storage_rewrite::STORAGE_REWRITE,
         // Processors.
         cpu::join_rows::JOIN_ROWS,
+        cpu::list_schedules::LIST_SCHEDULES,
         cpu::schedule_for_cpu::SCHEDULE_FOR_CPU,
         cpu::fuse_multiply_add::FUSE_MULTIPLY_ADD,
     ],
@@ -57,5 +58,6 @@ export_plugin! {
         unroll_loop::AUTO_MAX_EXTENT,
         unroll_loop::EXPLICIT_UNROLL,
         unroll_loop::UNROLL_LOCAL_ACCESS,
+        cpu::choices::SCHEDULES,
     ],
 }

@@ -3,6 +3,7 @@
 //! *Expects* PrimFuncs with blocks, as LegalizeOps and FuseTIR create them. *Keeps* functions without blocks, and
 //! blocks that no rule fits. *Never* changes the order in which a sum is computed, so results are bitwise identical.
 
+use super::choices::chosen;
 use super::tile::{PARTS, Tile};
 use super::tiled::tiled;
 use plugin_api::ir::loop_kind;
@@ -26,6 +27,9 @@ declare_pass! {
     /// tile, the last tile is computed whole: rows beyond the end repeat the last row, lanes beyond the end are masked,
     /// and only the elements within the extent are stored. If the rows or lanes of a tile are along a symbolic dimension,
     /// the function gets a second schedule for calls in which this dimension is 1, such as a single token or sample.
+    ///
+    /// The config option `tir.schedules` contains tiles that were measured for some PrimFuncs (`passhost tune`). They
+    /// replace the tiles with the lowest estimates, except in these second schedules.
     ///
     /// Expects PrimFuncs with blocks; run `s_tir.LowerInitBlock` to `s_tir.LowerOpaqueBlock` afterwards. The order of
     /// sums does not change, so results are bit-identical.
@@ -66,30 +70,43 @@ declare_pass! {
 const MOST_COPIED: usize = 128;
 
 fn schedule_for_cpu(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, PassError> {
+    let chosen = chosen(body, ctx)?;
+    let mut of_reductions = chosen.iter().map(Option::as_ref);
+    let mut tile = |_: &Reduction<'_>| of_reductions.next().flatten().cloned();
     // Functions that the schedule library cannot parse are kept.
     let Ok(start) = Schedule::new(body) else { return Ok(body.clone()) };
-    let any = scheduled(start, options)?;
-    for (name, is_reduction, reason) in &any.missed {
-        missed(body, name, *is_reduction, reason, ctx);
-    }
+    let any = scheduled(start, options.vector_bytes, &mut tile)?;
+    any.missed.iter().for_each(|block| block.report(body, ctx));
     ctx.statistic("blocks scheduled", any.blocks);
-    let versions = versions_for_one(&any, options)?;
+    let versions = versions_for_one(&any, options.vector_bytes)?;
     any.schedule.finish_versions(&versions).or_else(|error| {
         ctx.diagnostics().missed(body.root(), &format!("the function is not scheduled: {error}"));
         Ok(body.clone())
     })
 }
 
+/// A reduction whose tile is to be chosen.
+pub(super) struct Reduction<'i> {
+    pub(super) info: &'i BlockInfo,
+    /// Number of elements of a vector.
+    pub(super) lanes: i64,
+    /// True if the function computes an input only for this reduction.
+    pub(super) has_own_input: bool,
+}
+
+/// Chooses the tile of a reduction; `None` is the tile with the lowest estimate. It is called for each reduction in order.
+type ChooseTile<'c> = dyn FnMut(&Reduction<'_>) -> Option<Tile> + 'c;
+
 /// The maximum number of additional schedules of a function.
 const MOST_VERSIONS: usize = 2;
 
 /// Returns schedules for calls in which a symbolic dimension is 1, those that assume most first. A tile of several rows
 /// or lanes would compute all but one of them in vain.
-fn versions_for_one(any: &Scheduled, options: &Options) -> Result<Vec<Schedule>, PassError> {
+fn versions_for_one(any: &Scheduled, vector_bytes: i64) -> Result<Vec<Schedule>, PassError> {
     let mut versions = Vec::new();
     let mut single = any.single.clone();
     while let Some(start) = single.take_if(|_| versions.len() < MOST_VERSIONS) {
-        let one = scheduled(start, options)?;
+        let one = scheduled(start, vector_bytes, &mut |_| None)?;
         if one.missed.len() <= any.missed.len() {
             versions.insert(0, one.schedule);
             single = one.single;
@@ -99,19 +116,22 @@ fn versions_for_one(any: &Scheduled, options: &Options) -> Result<Vec<Schedule>,
 }
 
 /// A schedule for a CPU.
-struct Scheduled {
+pub(super) struct Scheduled {
     schedule: Schedule,
     /// The number of scheduled blocks.
     blocks: usize,
-    /// The blocks that no rule fits: the name, whether it is a reduction, and the reason.
-    missed: Vec<(String, bool, String)>,
+    missed: Vec<MissedBlock>,
     /// The schedule before all steps, which assumes that a symbolic dimension is 1 along which tiles have several rows
     /// or lanes.
     single: Option<Schedule>,
 }
 
 /// Schedules all blocks.
-fn scheduled(mut schedule: Schedule, options: &Options) -> Result<Scheduled, PassError> {
+pub(super) fn scheduled(
+    mut schedule: Schedule,
+    vector_bytes: i64,
+    tile: &mut ChooseTile<'_>,
+) -> Result<Scheduled, PassError> {
     let start = schedule.clone();
     let (mut blocks, mut missed, mut single) = (0, Vec::new(), None);
     inline_before_reductions(&mut schedule);
@@ -121,20 +141,28 @@ fn scheduled(mut schedule: Schedule, options: &Options) -> Result<Scheduled, Pas
         if !is_reduction && has_kinds(&schedule, block)? {
             continue;
         }
-        let tiled = is_reduction.then(|| attempt(&mut schedule, |trial| tile_reduction(trial, block, options)));
+        let tiled = is_reduction.then(|| tile_reduction(&mut schedule, block, vector_bytes, tile));
         let done = match &tiled {
-            Some(Ok(rows)) => {
-                single = single.or_else(|| assuming_one(&start, (*rows)?));
+            Some(Ok(tiled)) => {
+                single = single.or_else(|| assuming_one(&start, tiled.several?));
                 Ok(())
             }
             _ => {
                 inline_what_follows(&mut schedule, block);
-                attempt(&mut schedule, |trial| by_elements(trial, block, options))
+                attempt(&mut schedule, |trial| by_elements(trial, block, vector_bytes))
             }
         };
         blocks += usize::from(done.is_ok());
-        if let Err(error) = tiled.map_or(done, |tiled| tiled.map(drop)) {
-            missed.push((name, is_reduction, error.message));
+        let fits = match (tiled, done) {
+            (Some(Ok(Tiled { refused: Some(error), .. })), _) => {
+                Err(("gets the usual tile instead of the chosen one", error))
+            }
+            (Some(Ok(_)), _) | (None, Ok(())) => Ok(()),
+            (Some(Err(error)), _) => Err(("is not computed in tiles", error)),
+            (None, Err(error)) => Err(("gets no vectors or threads", error)),
+        };
+        if let Err((what, error)) = fits {
+            missed.push(MissedBlock { name, what, reason: error.message });
         }
     }
     Ok(Scheduled { schedule, blocks, missed, single })
@@ -146,12 +174,22 @@ fn has_kinds(schedule: &Schedule, block: BlockRef) -> Result<bool, PassError> {
     Ok(loops.iter().any(|of| schedule.loop_kind(*of).is_ok_and(|kind| kind != loop_kind::SERIAL)))
 }
 
-/// Reports a block that no rule fits, and a reduction that only the rule for vectors and threads fits.
-fn missed(body: &Body, name: &str, is_reduction: bool, reason: &str, ctx: &Ctx) {
-    let is_named = |value: &Value<'_>| matches!(value.stmt(), Some(Stmt::Block)) && value.name() == Some(name);
-    let at = body.values().find(is_named).unwrap_or_else(|| body.root());
-    let what = if is_reduction { "is not computed in tiles" } else { "gets no vectors or threads" };
-    ctx.diagnostics().missed(at, &format!("block `{name}` {what}: {reason}"));
+/// A block that is not scheduled as it should be.
+pub(super) struct MissedBlock {
+    name: String,
+    /// What happens to the block.
+    what: &'static str,
+    reason: String,
+}
+
+impl MissedBlock {
+    fn report(&self, body: &Body, ctx: &Ctx) {
+        let MissedBlock { name, what, reason } = self;
+        let is_named =
+            |value: &Value<'_>| matches!(value.stmt(), Some(Stmt::Block)) && value.name() == Some(name.as_str());
+        let at = body.values().find(is_named).unwrap_or_else(|| body.root());
+        ctx.diagnostics().missed(at, &format!("block `{name}` {what}: {reason}"));
+    }
 }
 
 /// Applies steps to a schedule. If they fail, the schedule is unchanged.
@@ -224,9 +262,21 @@ fn assuming_one(schedule: &Schedule, of: LoopRef) -> Option<Schedule> {
     one.assume(of, 1).ok().map(|()| one)
 }
 
-/// Computes a reduction in tiles, together with the blocks that follow it. Returns the loop of unknown extent along which
-/// tiles have several rows or lanes, if there is one.
-fn tile_reduction(schedule: &mut Schedule, block: BlockRef, options: &Options) -> Result<Option<LoopRef>, PassError> {
+/// A reduction that is computed in tiles.
+struct Tiled {
+    /// The loop of unknown extent along which tiles have several rows or lanes, if there is one.
+    several: Option<LoopRef>,
+    /// The reason why the chosen tile does not fit, if the tile with the lowest estimate is used instead.
+    refused: Option<PassError>,
+}
+
+/// Computes a reduction in tiles, together with the blocks that follow it.
+fn tile_reduction(
+    schedule: &mut Schedule,
+    block: BlockRef,
+    vector_bytes: i64,
+    tile: &mut ChooseTile<'_>,
+) -> Result<Tiled, PassError> {
     let known = schedule.block_info(block)?;
     let mut info = known.clone();
     if is_in_step(schedule, block) {
@@ -234,16 +284,30 @@ fn tile_reduction(schedule: &mut Schedule, block: BlockRef, options: &Options) -
     }
     let computes = |producer: &BlockRef| schedule.block_info(*producer).is_ok_and(|info| !info.is_copy);
     let has_own_input = schedule.producers(block)?.iter().any(computes);
-    let tile = Tile::of(&info, lanes(&info, options.vector_bytes)?, has_own_input)?;
-    tiled(schedule, block, &tile)?;
-    let spatial: Vec<&IterInfo> = known.iters.iter().filter(|iter| iter.kind == IterKind::Spatial).collect();
+    let lanes = lanes(&info, vector_bytes)?;
+    let mut refused = None;
+    if let Some(tile) = tile(&Reduction { info: &info, lanes, has_own_input }) {
+        let fits = tile.check(&info, lanes).and_then(|()| attempt(schedule, |trial| tiled(trial, block, &tile)));
+        match fits {
+            Ok(()) => return Ok(Tiled { several: several(&known, &tile), refused }),
+            Err(error) => refused = Some(error),
+        }
+    }
+    let tile = Tile::of(&info, lanes, has_own_input)?;
+    attempt(schedule, |trial| tiled(trial, block, &tile))?;
+    Ok(Tiled { several: several(&known, &tile), refused })
+}
+
+/// Returns the loop of unknown extent along which tiles have several rows or lanes, if there is one.
+fn several(info: &BlockInfo, tile: &Tile) -> Option<LoopRef> {
+    let spatial: Vec<&IterInfo> = info.iters.iter().filter(|iter| iter.kind == IterKind::Spatial).collect();
     let rows = [tile.channels, tile.rows].into_iter().flatten().filter(|(_, n)| *n > 1).map(|(at, _)| at);
     let mut several = rows.chain([tile.vector]).map(|at| spatial[at]);
-    Ok(several.find(|iter| iter.extent.is_none()).and_then(|iter| iter.bound))
+    several.find(|iter| iter.extent.is_none()).and_then(|iter| iter.bound)
 }
 
 /// Vectorizes the last loop, and distributes the iterations of the other loops over threads.
-fn by_elements(schedule: &mut Schedule, block: BlockRef, options: &Options) -> Result<(), PassError> {
+fn by_elements(schedule: &mut Schedule, block: BlockRef, vector_bytes: i64) -> Result<(), PassError> {
     let info = schedule.block_info(block)?;
     let loops = schedule.get_loops(block)?;
     if has_kinds(schedule, block)? {
@@ -255,7 +319,7 @@ fn by_elements(schedule: &mut Schedule, block: BlockRef, options: &Options) -> R
             spatial.push(*of);
         }
     }
-    let most = lanes(&info, options.vector_bytes)?;
+    let most = lanes(&info, vector_bytes)?;
     let extent = |of: LoopRef| schedule.loop_extent(of).ok().and_then(|extent| extent.as_int());
     let long = |of: &&LoopRef| extent(**of).is_none_or(|extent| extent >= most / 4);
     // In a reduction, the reduced loops stay inside the vector loop only if no spatial loop follows them.

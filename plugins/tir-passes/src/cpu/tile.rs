@@ -1,5 +1,7 @@
 //! Chooses the tile of a reduction.
 
+mod space;
+
 use plugin_api::prelude::*;
 use plugin_api::schedule::{BlockInfo, BufferInfo, IterInfo, IterKind};
 
@@ -28,6 +30,8 @@ pub(super) struct Tile {
     /// Position of a vector operand among the block's reads, if it is read so often that it pays to copy its part for a
     /// block with contiguous rows.
     pub(super) copied: Option<usize>,
+    /// True if the tiles are computed by one thread.
+    pub(super) is_serial: bool,
 }
 
 /// The assumed number of iterations of a loop whose extent is not constant.
@@ -189,14 +193,20 @@ impl Tile {
         let operands = Operands::of(info)?;
         let timed =
             Tile::all(&operands, most_lanes)?.into_iter().filter_map(|tile| Some((tile.time(&operands)?, tile)));
-        let (_, mut tile) =
+        let (_, tile) =
             timed.min_by(|(a, _), (b, _)| a.total_cmp(b)).ok_or_else(|| pass_error!("no tile fits into registers"))?;
-        tile.block = tile.block_of(&operands, has_own_input);
-        tile.copied = tile.block.and_then(|_| tile.read_often(&operands));
-        let numbers: i64 = operands.read(tile.vector, false).map(bytes).sum();
-        let has_parts = tile.block.is_some() || tile.columns(&operands) >= 2 * PARTS;
-        tile.channels_last = tile.packed.is_some() || numbers <= 2 * CACHED && has_parts;
-        Ok(tile)
+        Ok(tile.in_order(&operands, has_own_input))
+    }
+
+    /// Returns this tile with the estimated best block, copy and order of the loops around it.
+    fn in_order(mut self, operands: &Operands<'_>, has_own_input: bool) -> Tile {
+        self.block = self.block_of(operands, has_own_input);
+        self.copied =
+            self.block.and_then(|_| self.read_often(operands)).filter(|(_, times)| *times >= OFTEN).map(|(at, _)| at);
+        let numbers: i64 = operands.read(self.vector, false).map(bytes).sum();
+        let has_parts = self.block.is_some() || self.columns(operands) >= 2 * PARTS;
+        self.channels_last = self.packed.is_some() || numbers <= 2 * CACHED && has_parts;
+        self
     }
 
     /// Returns tiles of all sizes, with lanes along the last loop and along the channels of a convolution.
@@ -313,11 +323,11 @@ impl Tile {
         rows * ceil(operands.loops[self.vector].1, self.lanes * self.vectors)
     }
 
-    /// Returns the position of the vector operand, if most tiles of a block read the same part of it.
-    fn read_often(&self, operands: &Operands<'_>) -> Option<usize> {
+    /// Returns the position of the vector operand, and how often the tiles of a block read each part of it.
+    fn read_often(&self, operands: &Operands<'_>) -> Option<(usize, i64)> {
         let (at, n) = self.channels.filter(|_| self.packed.is_none())?;
         let read = operands.reads.iter().position(|read| operands.depends(read, self.vector))?;
-        (operands.loops[at].1 / n >= OFTEN).then_some(read)
+        Some((read, operands.loops[at].1 / n))
     }
 
     /// Returns a loop, and the number of its tiles that share a part of the input that fits into the cache.
@@ -328,13 +338,11 @@ impl Tile {
         if bytes <= CACHED && !has_own_input || self.channels.is_none() || is_strided {
             return None;
         }
-        let (at, tiles) = match self.rows {
-            Some((rows, n)) => (rows, ceil(operands.loops[rows].1, n)),
-            None => (self.vector, ceil(operands.loops[self.vector].1, self.lanes * self.vectors)),
-        };
+        let (at, tiles) = self.tiles_of_block(operands);
         // A partial last part would need a condition.
-        let is_even = |part: i64| self.rows.is_none() || tiles % part == 0;
-        let fits = |part: &i64| bytes / tiles * part <= CACHED_PART && ceil(tiles, *part) >= PARTS && is_even(*part);
+        let fits = |part: &i64| {
+            bytes / tiles * part <= CACHED_PART && ceil(tiles, *part) >= PARTS && self.is_even(tiles, *part)
+        };
         // Estimates the time lost if one thread computes an odd part alone, if two parts need the same input, or if
         // there are few parts.
         let loss = |part: &i64| {
@@ -344,6 +352,19 @@ impl Tile {
         };
         let least = (1..=tiles).filter(fits).min_by(|a, b| loss(a).total_cmp(&loss(b)));
         Some((at, least.unwrap_or(1)))
+    }
+
+    /// Returns the loop whose tiles blocks consist of, and the number of these tiles.
+    fn tiles_of_block(&self, operands: &Operands<'_>) -> (usize, i64) {
+        match self.rows {
+            Some((rows, n)) => (rows, ceil(operands.loops[rows].1, n)),
+            None => (self.vector, ceil(operands.loops[self.vector].1, self.lanes * self.vectors)),
+        }
+    }
+
+    /// Returns true if blocks of `part` tiles need no condition for the last block.
+    fn is_even(&self, tiles: i64, part: i64) -> bool {
+        self.rows.is_none() || tiles % part == 0
     }
 }
 

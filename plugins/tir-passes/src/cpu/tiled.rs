@@ -38,7 +38,9 @@ pub(super) fn tiled(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Re
     whole_tiles(schedule, init, in_init);
     // The loop over lanes keeps its condition, which masks the loads beyond the end.
     whole_tiles(schedule, block, nest.inner.split_last().map_or(&[], |(_, others)| others));
-    in_threads(schedule, &nest.shared);
+    if !tile.is_serial {
+        in_threads(schedule, &nest.shared);
+    }
     Ok(())
 }
 
