@@ -17,6 +17,7 @@ mod process;
 pub mod report;
 pub mod run;
 pub mod text;
+pub mod tune;
 pub mod verify;
 pub mod workers;
 

@@ -108,6 +108,9 @@ mod rounds;
 #[path = "cli/searches.rs"]
 #[cfg(target_os = "linux")]
 mod searches;
+#[path = "cli/tune.rs"]
+#[cfg(target_os = "linux")]
+mod tune;
 #[path = "cli/validate.rs"]
 #[cfg(target_os = "linux")]
 mod validate;

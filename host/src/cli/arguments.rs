@@ -89,6 +89,12 @@ pub(in crate::cli) struct Select {
     /// Adds an instrument of a plugin: 'NAME{key=value}'. May be repeated.
     #[arg(long, value_name = "INSTRUMENT")]
     pub(in crate::cli) instrument: Vec<String>,
+    /// Uses the fastest schedules in a database of `passhost tune`, for this processor and number of threads.
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) tuned: Option<PathBuf>,
+    /// The number of threads for which schedules are chosen, if it is not the number of cores.
+    #[arg(skip)]
+    pub(in crate::cli) threads: Option<usize>,
     /// Plans and runs like TVM 0.27.
     ///
     /// A pipeline with one item calls that pass directly: --disable, --require, opt_level and required passes have no
@@ -112,6 +118,8 @@ impl Select {
             config: Vec::new(),
             target: None,
             instrument: Vec::new(),
+            tuned: None,
+            threads: None,
             tvm_compat: false,
         }
     }

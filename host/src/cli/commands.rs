@@ -16,6 +16,7 @@ use super::run::explain_match::ExplainMatchArgs;
 use super::run::replay::ReplayArgs;
 use super::run::validate::args::ValidateArgs;
 use super::search::{BisectArgs, ReduceArgs};
+use super::tune::args::{MeasureArgs, TuneArgs};
 use clap::{ColorChoice, Parser, Subcommand};
 
 /// Runs compiler passes from plugins over TVM modules.
@@ -139,6 +140,21 @@ pub(in crate::cli) enum Command {
   passhost bench model.py --against onnxruntime --html bench.html
   passhost bench kernels.py --passes '' --function main --times 100 --json")]
     Bench(BenchArgs),
+    /// Measures schedules of the kernels of a model, and collects the times in a database, whose fastest schedules `--tuned` uses.
+    ///
+    /// The passes of the pipeline before `tir.ScheduleForCPU` run once. The kernels that take most of the model's time come
+    /// first. Their schedules are measured in processes of their own, in turns with the usual schedule, and each must give the
+    /// same bits. A schedule that crashes or hangs costs only itself. Each measurement is written to the database at once: a
+    /// run that was stopped continues where it ended, and repeats nothing. At the end, the fastest schedules are compared
+    /// again, for longer. The same database always gives the same code.
+    #[command(after_help = "Examples:
+  passhost tune model.onnx --time 10m
+  passhost tune model.onnx --database all.tuned --threads 1 --jobs 4
+  passhost bench model.onnx --tuned model.tuned")]
+    Tune(TuneArgs),
+    /// Measures schedules of one kernel for `tune`.
+    #[command(hide = true)]
+    TuneMeasure(MeasureArgs),
     /// Shows which of the tools that passhost can use are installed, and the purpose of each.
     Doctor(DoctorArgs),
     /// Shows which steps would run, and why, without building, loading or running anything.

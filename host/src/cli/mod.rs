@@ -18,6 +18,7 @@ mod run;
 mod search;
 mod select;
 mod show;
+mod tune;
 mod words;
 
 use self::commands::{Cli, Command};
@@ -36,7 +37,7 @@ use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
 /// Commands that run in a child process, because they run code of plugins or write temporary files.
-const SUPERVISED: [&str; 14] = [
+const SUPERVISED: [&str; 15] = [
     "run",
     "replay",
     "bisect",
@@ -44,6 +45,7 @@ const SUPERVISED: [&str; 14] = [
     "exec",
     "validate",
     "bench",
+    "tune",
     "emit",
     "check",
     "lock",
@@ -155,6 +157,8 @@ fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
         Command::Exec(args) => return run::exec::exec(args, messages),
         Command::Validate(args) => return run::validate::validate(args, messages),
         Command::Bench(args) => return run::bench::bench(args, messages),
+        Command::Tune(args) => return tune::tune(args, messages),
+        Command::TuneMeasure(args) => return tune::measure::measure(args, messages),
         Command::Emit(args) => native::emit(args, messages),
         Command::Doctor(args) => native::doctor(args),
         Command::Plan(args) => run::plan(args, messages),

@@ -9,8 +9,10 @@ use crate::plugins::lock::{Keeper, Mode};
 use crate::plugins::manifest::{ConfigValue, Manifest, NamedPipeline, Settings};
 use crate::plugins::target::Target;
 use crate::report::error::{CONFIG_HELP, Error, Problem};
+use crate::tune::database;
+use crate::tune::processor::processor;
 use passhost_lang::metadata::OptionValue;
-use passhost_lang::names::{did_you_mean, few_suggestions, listed, nearest};
+use passhost_lang::names::{counted, did_you_mean, few_suggestions, listed, nearest};
 use registry::{Pipeline, Plan, PlanError, Request, Selection};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -96,8 +98,13 @@ impl Written {
 struct Config {
     manifest: BTreeMap<String, ConfigValue>,
     pipeline: BTreeMap<String, ConfigValue>,
+    /// The schedules of `--tuned`.
+    tuned: Option<OptionValue>,
     line: Vec<(String, OptionValue)>,
 }
+
+/// The config option that contains schedules.
+pub(super) const SCHEDULES: &str = "tir.schedules";
 
 impl Asked {
     /// Returns the requested context, and the pipeline that runs in it.
@@ -125,12 +132,14 @@ impl Config {
         config.extend(pipeline);
         problems.extend(more);
         let mut errors: Vec<Error> = manifest.error(problems).into_iter().collect();
-        for (key, value) in self.line {
+        let tuned = self.tuned.map(|value| ("--tuned", SCHEDULES.to_string(), value));
+        let line = self.line.into_iter().map(|(key, value)| ("--config", key, value));
+        for (of, key, value) in tuned.into_iter().chain(line) {
             match engine.config_value(&key, &value) {
                 Ok(value) => {
                     config.insert(key, value);
                 }
-                Err(error) => errors.push(Error::Config { of: "--config", error }),
+                Err(error) => errors.push(Error::Config { of, error }),
             }
         }
         (config, errors)
@@ -161,7 +170,9 @@ pub(super) fn checked_settings(
 
 /// Combines the settings of the command line, the pipeline and the manifest.
 pub(super) fn request(select: &Select, manifest: &Manifest) -> Result<Asked, Error> {
-    let mut config = Config { manifest: manifest.settings.config.clone(), pipeline: BTreeMap::new(), line: Vec::new() };
+    let tuned = select.tuned.as_deref().map(|path| tuned(path, select.threads)).transpose()?;
+    let of_manifest = manifest.settings.config.clone();
+    let mut config = Config { manifest: of_manifest, pipeline: BTreeMap::new(), tuned, line: Vec::new() };
     let mut selections = vec![Selection {
         source: "the command line".to_string(),
         opt_level: select.opt_level,
@@ -186,6 +197,31 @@ pub(super) fn request(select: &Select, manifest: &Manifest) -> Result<Asked, Err
     Ok(Asked { request, written, config, target: target.or_else(|| manifest.settings.target.clone()) })
 }
 
+/// Returns the schedules of a database for this processor, as the value of the config option [`SCHEDULES`].
+fn tuned(path: &Path, threads: Option<usize>) -> Result<OptionValue, Error> {
+    let records = database::read_file(path)?;
+    let processor = processor()?;
+    let threads = u16::try_from(threads.unwrap_or_else(rayon::current_num_threads)).unwrap_or(u16::MAX);
+    let chosen = database::chosen(&records, &processor, threads);
+    if !records.iter().any(|record| record.processor == processor && record.threads == threads) {
+        let mut others: Vec<String> = records
+            .iter()
+            .map(|record| format!("{} with {}", record.processor, counted(record.threads.into(), "thread")))
+            .collect();
+        others.sort();
+        others.dedup();
+        let found = if others.is_empty() { "nothing".to_string() } else { others.join(", ") };
+        tracing::warn!(
+            "{} has no measurements for {processor} with {}, only for {found}; the usual schedules are used",
+            path.display(),
+            counted(threads.into(), "thread")
+        );
+    }
+    Ok(OptionValue::List(
+        chosen.into_iter().map(|(kernel, (schedule, _))| OptionValue::Str(format!("{kernel} {schedule}"))).collect(),
+    ))
+}
+
 /// Parses values of `--config`.
 fn on_line(entries: &[String]) -> Result<Vec<(String, OptionValue)>, Error> {
     let read = |entry: &String| registry::registry::config::entry("--config ", entry);
@@ -197,7 +233,7 @@ fn on_line(entries: &[String]) -> Result<Vec<(String, OptionValue)>, Error> {
 /// Returns the request that a bundle stores.
 pub(super) fn asked_again(asked: &bundle::Asked) -> Result<Asked, Error> {
     let (manifest, pipeline) = (BTreeMap::new(), BTreeMap::new());
-    let config = Config { manifest, pipeline, line: on_line(&asked.config)? };
+    let config = Config { manifest, pipeline, tuned: None, line: on_line(&asked.config)? };
     let written =
         Written::parse("<the pipeline of the bundle>".into(), (&asked.pipeline, &asked.pipeline), Vec::new())?;
     let tvm_compat = asked.flags.iter().any(|flag| flag == "tvm-compat");

@@ -2,6 +2,7 @@
 
 use super::args::{EmitArgs, EmitKind};
 use super::export::Files;
+use crate::cli::arguments::Select;
 use crate::cli::messages::Messages;
 use crate::cli::run::executed::prepared;
 use crate::cli::run::spared;
@@ -59,7 +60,10 @@ fn text_of(kind: EmitKind) -> Option<Text> {
 /// Returns the module after the passes, and the executor that compiles it.
 fn ready(args: &EmitArgs, messages: Messages) -> Result<(Module, Executor), Error> {
     let executor = Executor::new(Backend::Llvm)?;
-    let prepared = prepared(&args.module, &args.isolate, &args.select.or_no_passes(), messages)?;
+    // Exported code runs on one thread.
+    let threads = text_of(args.kind).is_none().then_some(1);
+    let select = Select { threads, ..args.select.or_no_passes() };
+    let prepared = prepared(&args.module, &args.isolate, &select, messages)?;
     let report = prepared.run(prepared.runner(messages), messages)?;
     match report.error {
         Some(error) => Err(error),

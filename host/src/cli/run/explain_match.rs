@@ -97,16 +97,10 @@ fn check_order(args: &ExplainMatchArgs) -> Result<(), Error> {
 /// Returns the request in the form of `run`.
 fn select(args: &ExplainMatchArgs) -> Select {
     Select {
-        plugins: args.plugins.clone(),
-        pipeline: None,
         passes: Some(args.pass.clone()),
-        opt_level: None,
-        disable: Vec::new(),
-        require: Vec::new(),
         config: args.config.clone(),
         target: args.target.clone(),
-        instrument: Vec::new(),
-        tvm_compat: false,
+        ..Select::of(args.plugins.clone())
     }
 }
 

@@ -62,7 +62,7 @@ pub(in crate::cli) fn read(
 }
 
 /// Returns an error if this process is a copy that a plugin forked.
-pub(super) fn in_the_original_process() -> Result<(), Error> {
+pub(in crate::cli) fn in_the_original_process() -> Result<(), Error> {
     if process::is_original() {
         return Ok(());
     }

@@ -3,12 +3,12 @@
 mod between;
 mod bisect;
 mod predicate;
-mod prepared;
+pub(in crate::cli) mod prepared;
 mod reduce;
 mod rewrites;
 mod smaller;
 mod text;
-mod tied;
+pub(in crate::cli) mod tied;
 
 pub(super) use bisect::{BisectArgs, bisect};
 pub(super) use reduce::{ReduceArgs, reduce};

@@ -90,7 +90,7 @@ pub(super) fn prepared(
 }
 
 /// Creates a temporary folder for candidate modules.
-pub(super) fn folder() -> Result<tempfile::TempDir, Error> {
+pub(in crate::cli) fn folder() -> Result<tempfile::TempDir, Error> {
     let folder = tempfile::Builder::new().prefix("passhost-search-").tempdir();
     folder.map_err(|error| Error::Write {
         path: std::env::temp_dir(),
@@ -110,8 +110,8 @@ fn flags(args: &SearchArgs) -> Vec<OsString> {
 }
 
 /// Returns the selection of passes as arguments for another process.
-fn words(select: &Select, manifest: PathBuf) -> Vec<OsString> {
-    let Select { pipeline, passes, opt_level, disable, require, config, target, instrument, .. } = select;
+pub(in crate::cli) fn words(select: &Select, manifest: PathBuf) -> Vec<OsString> {
+    let Select { pipeline, passes, opt_level, disable, require, config, target, instrument, tuned, .. } = select;
     let one = |name: &str, value: &str| OsString::from(format!("--{name}={value}"));
     let mut out = vec!["--manifest".into(), manifest.into_os_string()];
     out.extend(pipeline.iter().map(|value| one("pipeline", value)));
@@ -122,5 +122,6 @@ fn words(select: &Select, manifest: PathBuf) -> Vec<OsString> {
         out.extend(values.iter().map(|value| one(name, value)));
     }
     out.extend(select.tvm_compat.then(|| "--tvm-compat".into()));
+    out.extend(tuned.iter().flat_map(|path| [OsString::from("--tuned"), path.into()]));
     out
 }

@@ -1,13 +1,14 @@
 //! Runs a command for a search. The command ends at a time limit or when the search ends, for whatever reason. A guard
 //! process of passhost starts the command in a process group of its own, and watches a pipe from the search. When the
 //! search requests it or dies, the guard kills the group. It also removes the temporary folder of a killed search.
+//! `tune` measures in such commands, and reads their output line by line.
 
 use std::ffi::OsString;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// The first argument of the guard process.
@@ -32,16 +33,80 @@ pub(super) struct Done {
 /// # Errors
 /// If passhost cannot start itself.
 pub(super) fn finish(words: &[OsString], folder: &Path, timeout: Duration) -> std::io::Result<Option<Done>> {
+    let mut child = guard(words, folder)?;
+    let (out, err) = (all(child.stdout.take()), all(child.stderr.take()));
+    let code = wait(&mut child, timeout)?;
+    let text = |said: Receiver<String>| said.recv_timeout(PATIENCE).unwrap_or_default();
+    Ok(code.map(|code| Done { code, out: text(out), err: text(err) }))
+}
+
+/// Starts a guard for a command.
+fn guard(words: &[OsString], folder: &Path) -> std::io::Result<Child> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg(COMMAND).arg(folder).args(words);
     // The variable is meant for the search, not for the processes that it starts.
     command.env_remove("PASSHOST_ONE_PROCESS");
     in_own_group(&mut command);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let (out, err) = (all(child.stdout.take()), all(child.stderr.take()));
-    let code = wait(&mut child, timeout)?;
-    let text = |said: Receiver<String>| said.recv_timeout(PATIENCE).unwrap_or_default();
-    Ok(code.map(|code| Done { code, out: text(out), err: text(err) }))
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+}
+
+/// A command that runs. It is killed when this value is dropped.
+pub(in crate::cli) struct Running {
+    guard: Child,
+    lines: Receiver<String>,
+    err: Receiver<String>,
+}
+
+/// The next event of a running command.
+pub(in crate::cli) enum Event {
+    /// A line of its output.
+    Line(String),
+    /// The command ended.
+    End,
+    /// Nothing happened within the time limit.
+    Timeout,
+}
+
+/// Starts a command, given as its program and arguments. `folder` is the temporary folder of the search.
+///
+/// # Errors
+/// If passhost cannot start itself.
+pub(in crate::cli) fn start(words: &[OsString], folder: &Path) -> std::io::Result<Running> {
+    let mut guard = guard(words, folder)?;
+    let (sender, lines) = channel();
+    let (out, err) = (guard.stdout.take(), all(guard.stderr.take()));
+    std::thread::spawn(move || {
+        let lines = out.into_iter().flat_map(|out| BufReader::new(out.take(MOST_SAID)).lines());
+        lines.map_while(Result::ok).try_for_each(|line| sender.send(line))
+    });
+    Ok(Running { guard, lines, err })
+}
+
+impl Running {
+    /// Waits for the next event.
+    pub(in crate::cli) fn next(&self, timeout: Duration) -> Event {
+        match self.lines.recv_timeout(timeout) {
+            Ok(line) => Event::Line(line),
+            Err(RecvTimeoutError::Timeout) => Event::Timeout,
+            Err(RecvTimeoutError::Disconnected) => Event::End,
+        }
+    }
+
+    /// Returns the error output of a command that has ended.
+    pub(in crate::cli) fn errors(&self) -> String {
+        self.err.recv_timeout(PATIENCE).unwrap_or_default()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // The guard keeps the folder of the search, because it receives a word.
+        let told = self.guard.stdin.take().is_some_and(|mut hold| hold.write_all(b"end").is_ok());
+        if !told {
+            let _ = self.guard.kill();
+        }
+        let _ = self.guard.wait();
+    }
 }
 
 /// Reads a stream to its end in a thread.

@@ -35,6 +35,7 @@ mod steps;
 mod units;
 mod verdict;
 
+pub(crate) use self::cases::arguments_of_prim_func;
 pub use self::cases::settings::Validation;
 pub use self::cases::{Aim, Case, parameter_names, symbolic_dims};
 pub use self::checked::Checked;

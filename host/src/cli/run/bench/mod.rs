@@ -40,7 +40,8 @@ const PIPELINE: &str = "native";
 /// Runs the passes, measures the function, and shows the results. Returns the exit code.
 pub(in crate::cli) fn bench(args: &BenchArgs, messages: Messages) -> Result<u8, Error> {
     let html = args.html.as_deref().map(|path| page_at(args, path)).transpose()?;
-    let (select, passes) = selected(&args.select)?;
+    let (mut select, passes) = selected(&args.select)?;
+    select.threads = args.threads.map(usize::from);
     let dims = dims(&args.executed)?;
     let prepared = prepared(&args.executed.module, &args.executed.isolate, &select, messages)?;
     let report = prepared.run(prepared.runner(messages), messages)?;

@@ -15,20 +15,20 @@ use std::io::{self, BufReader, Seek};
 use std::path::Path;
 
 /// The sources of the arguments of a function.
-pub(in crate::cli::run) struct Asked<'a> {
-    pub(in crate::cli::run) function: &'a str,
+pub(in crate::cli) struct Asked<'a> {
+    pub(in crate::cli) function: &'a str,
     /// A file with arrays.
-    pub(in crate::cli::run) inputs: Option<&'a Path>,
+    pub(in crate::cli) inputs: Option<&'a Path>,
     /// The seed of random values for parameters without an array.
-    pub(in crate::cli::run) random: Option<u64>,
-    pub(in crate::cli::run) dims: BTreeMap<String, i64>,
+    pub(in crate::cli) random: Option<u64>,
+    pub(in crate::cli) dims: BTreeMap<String, i64>,
     /// The module before all passes: random values depend on it, so that they are the same before and after passes.
-    pub(in crate::cli::run) read: &'a Module,
+    pub(in crate::cli) read: &'a Module,
 }
 
 impl Asked<'_> {
     /// Returns the arguments of the function.
-    pub(in crate::cli::run) fn values(&self, module: &Module, limits: &Limits) -> Result<Vec<Value>, Error> {
+    pub(in crate::cli) fn values(&self, module: &Module, limits: &Limits) -> Result<Vec<Value>, Error> {
         // The run itself reports a function that is missing or of the wrong kind.
         let Some(body) = module.get(self.function) else { return Ok(Vec::new()) };
         self.sources(body, limits)?.arguments(body, limits).map_err(|error| self.wrong(&error))
@@ -43,13 +43,7 @@ impl Asked<'_> {
 
     /// Turns a failure of the function into an error. If sizes of its inputs were chosen here, they may be the cause, so the error names
     /// them.
-    pub(in crate::cli::run) fn failed(
-        &self,
-        engine: &Engine,
-        module: &Module,
-        failure: &Failure,
-        limits: &Limits,
-    ) -> Error {
+    pub(in crate::cli) fn failed(&self, engine: &Engine, module: &Module, failure: &Failure, limits: &Limits) -> Error {
         let mut error = failed(engine, module, failure);
         let chosen =
             module.get(self.function).and_then(|body| Some(self.sources(body, limits).ok()?.chosen_dims(body)));

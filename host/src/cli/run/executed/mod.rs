@@ -1,7 +1,7 @@
 //! Prepares runs for all commands that run passes over one module. Also contains the arguments of commands that
 //! execute functions.
 
-pub(super) mod inputs;
+pub(in crate::cli) mod inputs;
 pub(super) mod named;
 pub(super) mod results;
 
@@ -11,17 +11,18 @@ use super::reading::{engine, open, read, read_input};
 use super::show;
 use crate::bundle::Asked;
 use crate::cli::arguments::{Executed, InputArgs, IsolateArgs, Select};
-use crate::cli::listing::{self, load};
+use crate::cli::listing::{self, load, manifest_path};
 use crate::cli::messages::Messages;
 use crate::cli::select::request;
 use crate::context::PassContext;
 use crate::engine::Engine;
 use crate::plugins::lock::Mode;
+use crate::plugins::manifest::Manifest;
 use crate::report::error::Error;
 use crate::run::{Failure, PassDiagnostic, RunReport, Runner};
 use crate::text::Input;
 use passhost_lang::ir::Module;
-use registry::Plan;
+use registry::{Pipeline, Plan};
 use runtime::vm::{Between, Bounds};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,15 +32,18 @@ const USUAL_MEMORY: u64 = 8 << 30;
 
 /// A run that is ready to start.
 pub(in crate::cli) struct Prepared {
-    pub(super) engine: Arc<Engine>,
+    pub(in crate::cli) engine: Arc<Engine>,
     pub(super) input: Input,
     context: PassContext,
     plan: Plan,
     /// The module before all passes.
-    pub(super) module: Module,
+    pub(in crate::cli) module: Module,
     /// The equivalent request to `passhost run`, which bundles contain.
     asked: Asked,
 }
+
+/// Changes a pipeline before it is planned.
+pub(in crate::cli) type EditPipeline<'e> = dyn Fn(Pipeline) -> Result<Pipeline, Error> + 'e;
 
 /// Plans the requested passes, opens their plugins, and reads the module.
 pub(in crate::cli) fn prepared(
@@ -48,12 +52,24 @@ pub(in crate::cli) fn prepared(
     select: &Select,
     messages: Messages,
 ) -> Result<Prepared, Error> {
+    prepared_part(input, isolate, select, messages, &Ok)
+}
+
+/// As [`prepared`], for a part of the pipeline.
+pub(in crate::cli) fn prepared_part(
+    input: &InputArgs,
+    isolate: &IsolateArgs,
+    select: &Select,
+    messages: Messages,
+    part: &EditPipeline<'_>,
+) -> Result<Prepared, Error> {
     let args = RunArgs { isolate: isolate.clone(), ..RunArgs::of(input.clone(), select.clone()) };
     let (manifest, keeper) = load(&select.plugins, Mode::Update)?;
     let request = request(select, &manifest)?;
     let input = read_input(input)?;
     let engine = engine(&manifest, keeper, isolate, messages)?;
-    let (context, written) = request.context(&manifest, &engine)?;
+    let (context, mut written) = request.context(&manifest, &engine)?;
+    written.pipeline = part(written.pipeline)?;
     let plan = written.plan(&context, &engine)?;
     messages.reports(plan.warnings.iter().map(show::plan_warning), "warnings");
     listing::tell(engine.lock(), messages);
@@ -76,6 +92,26 @@ impl Prepared {
         Runner::in_context(&self.engine, &self.context).verified_input(true)
     }
 
+    /// Runs other passes over a module. The plugins of the manifest are the same.
+    pub(in crate::cli) fn run_other(
+        &self,
+        select: &Select,
+        part: &EditPipeline<'_>,
+        module: Module,
+        messages: Messages,
+    ) -> Result<Module, Error> {
+        let manifest = Manifest::load(&manifest_path(select.plugins.manifest.manifest.as_ref())?)?;
+        let (context, mut written) = request(select, &manifest)?.context(&manifest, &self.engine)?;
+        written.pipeline = part(written.pipeline)?;
+        let plan = written.plan(&context, &self.engine)?;
+        self.engine.open_for(&plan)?.iter().for_each(|warning| messages.report(warning));
+        let report = Runner::in_context(&self.engine, &context).verified_input(true).run(&plan, module)?;
+        match report.error {
+            Some(error) => Err(error),
+            None => Ok(report.module),
+        }
+    }
+
     /// Runs the passes. If the process of a plugin dies, writes a bundle for `passhost replay`.
     pub(in crate::cli) fn run(&self, runner: Runner<'_>, messages: Messages) -> Result<RunReport, Error> {
         let whole = Failure { before: self.module.clone(), past: Vec::new() };
@@ -92,8 +128,13 @@ impl Prepared {
 
 /// Parses the extents of `--dim`.
 pub(super) fn dims(args: &Executed) -> Result<BTreeMap<String, i64>, Error> {
+    pairs(&args.dim)
+}
+
+/// Parses names with extents.
+pub(in crate::cli) fn pairs(given: &[String]) -> Result<BTreeMap<String, i64>, Error> {
     let mut out = BTreeMap::new();
-    for given in &args.dim {
+    for given in given {
         let parsed = given.split_once('=').and_then(|(name, n)| Some((name.trim(), n.trim().parse::<i64>().ok()?)));
         let Some((name, extent)) = parsed.filter(|(name, extent)| !name.is_empty() && *extent >= 0) else {
             let message = format!("--dim {given}: expected a name and an extent of 0 or more");
@@ -136,7 +177,12 @@ pub(super) fn bounds(ranges: &[String]) -> Result<Bounds, Error> {
 
 /// Returns the memory limit; by default, half of the memory of the machine.
 pub(super) fn memory(args: &Executed) -> u64 {
-    args.limit_memory.unwrap_or_else(usual_memory)
+    memory_or_usual(args.limit_memory)
+}
+
+/// Returns the memory limit, or half of the memory of the machine.
+pub(in crate::cli) fn memory_or_usual(limit: Option<u64>) -> u64 {
+    limit.unwrap_or_else(usual_memory)
 }
 
 /// Returns half of the memory of the machine.

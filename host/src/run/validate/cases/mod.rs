@@ -395,6 +395,21 @@ fn prim_func_symbols(body: &Body) -> BTreeMap<u32, String> {
     out
 }
 
+/// Creates random arguments of a PrimFunc. Symbolic dimensions that `dims` does not contain have the extent `usual`.
+///
+/// # Errors
+/// The reason why an argument cannot be created.
+pub(crate) fn arguments_of_prim_func(
+    body: &Body,
+    (dims, usual): (&BTreeMap<String, i64>, i64),
+    limits: &Limits,
+) -> Result<Vec<Value>, String> {
+    let symbols = prim_func_symbols(body).into_values();
+    let extents = symbols.map(|name| (dims.get(&name).copied().unwrap_or(usual), name));
+    let case = Case { seed: 1, dims: extents.map(|(extent, name)| (name, extent)).collect(), ..Case::default() };
+    prim_func_arguments(body, &case, &Inputs { seed: Some(1), ..Inputs::default() }, limits)
+}
+
 /// Creates integers, and tensors for all buffers, including buffers to which the function writes.
 fn prim_func_arguments(body: &Body, case: &Case, inputs: &Inputs, limits: &Limits) -> Result<Vec<Value>, String> {
     let root = body.root();
