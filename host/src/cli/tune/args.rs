@@ -64,7 +64,7 @@ pub(in crate::cli) struct MeasureArgs {
     pub(in crate::cli) schedules: PathBuf,
     #[arg(long)]
     pub(in crate::cli) key: String,
-    #[arg(long)]
+    #[arg(long, value_parser = within::<u16>(1..=256))]
     pub(in crate::cli) threads: u16,
     /// The first core to run on, if the process is bound to cores.
     #[arg(long)]
