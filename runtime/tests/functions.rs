@@ -375,6 +375,27 @@ def f(A: T.Buffer((4,), \"int32\"), B: T.Buffer((5,), \"int32\")):
 }
 
 #[test]
+fn operations_of_the_branch_for_the_extents_are_counted() {
+    let versions = "\
+@T.prim_func(s_tir=True)
+def f(a: T.handle):
+    n, m = T.int64(), T.int64()
+    A = T.match_buffer(a, (n, m), \"float32\")
+    if n == 1 and m == 2:
+        A[0, 1] = A[0, 1] + T.float32(1)
+    else:
+        for i, j in T.grid(n, m):
+            A[i, j] = T.fma(A[i, j], A[i, j], T.float32(1))
+";
+    // Only the branch for these extents counts.
+    let program = lower(&func(versions)).expect("it lowers");
+    let [n, m] = [0, 1].map(|at| program.symbols[at].reg);
+    assert_eq!(float_operations(&program, &[(n, 1), (m, 2)]), Some(1));
+    assert_eq!(float_operations(&program, &[(n, 1), (m, 3)]), Some(6));
+    assert_eq!(float_operations(&program, &[(n, 2), (m, 2)]), Some(8));
+}
+
+#[test]
 fn operations_of_floats_are_counted() {
     let program = lower(&func(SYMBOLIC)).expect("it lowers");
     let [n] = program.symbols.as_slice() else { panic!("{:?}", program.symbols) };
@@ -394,23 +415,6 @@ def f(a: T.handle):
     // The number of tiles follows from the number of rows.
     let program = lower(&func(in_tiles)).expect("it lowers");
     assert_eq!(float_operations(&program, &[(program.symbols[0].reg, 19)]), Some(19));
-    let versions = "\
-@T.prim_func(s_tir=True)
-def f(a: T.handle):
-    n, m = T.int64(), T.int64()
-    A = T.match_buffer(a, (n, m), \"float32\")
-    if n == 1 and m == 2:
-        A[0, 1] = A[0, 1] + T.float32(1)
-    else:
-        for i, j in T.grid(n, m):
-            A[i, j] = T.fma(A[i, j], A[i, j], T.float32(1))
-";
-    // Only the branch for these extents counts.
-    let program = lower(&func(versions)).expect("it lowers");
-    let [n, m] = [0, 1].map(|at| program.symbols[at].reg);
-    assert_eq!(float_operations(&program, &[(n, 1), (m, 2)]), Some(1));
-    assert_eq!(float_operations(&program, &[(n, 1), (m, 3)]), Some(6));
-    assert_eq!(float_operations(&program, &[(n, 2), (m, 2)]), Some(8));
     let branches = "\
 @T.prim_func
 def f(a: T.Buffer((4,), \"float32\"), k: T.Buffer((4,), \"int32\")):
