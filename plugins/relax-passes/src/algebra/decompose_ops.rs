@@ -161,15 +161,13 @@ fn scale_and_shift(call: Call<'_>, rank: i64) -> Result<Option<[Array; 2]>, Pass
     let ([gamma, beta, mean, variance], Some(x)) = (&params[..], call.arg(0)) else { return Ok(None) };
     let epsilon = call.attr("epsilon").and_then(AttrView::as_float).unwrap_or(0.0);
     let (has_scale, has_center) = (is_set(call, "scale"), is_set(call, "center"));
-    let scale = |at: usize| if has_scale { gamma[at] } else { 1.0 } / (variance[at] + epsilon).sqrt();
-    let shift = |at: usize| if has_center { beta[at] } else { 0.0 } - mean[at] * scale(at);
-    let n = mean.len();
-    if !x.ty().dtype().is_float() || params.iter().any(|param| param.len() != n) {
-        return Ok(None);
-    }
-    let shape: Vec<i64> = (0..rank).map(|at| if at == 0 { n as i64 } else { 1 }).collect();
+    let factor = |(gamma, variance): (&f64, &f64)| if has_scale { *gamma } else { 1.0 } / (variance + epsilon).sqrt();
+    let scale: Vec<f64> = gamma.iter().zip(variance).map(factor).collect();
+    let moved = |((beta, mean), scale): ((&f64, &f64), &f64)| if has_center { *beta } else { 0.0 } - mean * scale;
+    let shift: Vec<f64> = beta.iter().zip(mean).zip(&scale).map(moved).collect();
+    let shape: Vec<i64> = (0..rank).map(|at| if at == 0 { scale.len() as i64 } else { 1 }).collect();
     let array = |numbers: Vec<f64>| Ok::<_, PassError>(Array::new(&shape, numbers)?.cast(x.ty().dtype())?);
-    Ok(Some([array((0..n).map(scale).collect())?, array((0..n).map(shift).collect())?]))
+    Ok(Some([array(scale)?, array(shift)?]))
 }
 
 /// Computes `centered / sqrt(variance + epsilon)`, without binding it to a name.

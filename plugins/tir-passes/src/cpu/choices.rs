@@ -17,12 +17,8 @@ pub(super) const USUAL: &str = "-";
 
 /// Returns the key of a PrimFunc: a hash of everything but its attributes and the names of variables.
 pub(super) fn key(body: &Body) -> Result<String, PassError> {
-    let root = body.root();
-    if root.attrs().iter().next().is_none() {
-        return Ok(format!("{:016x}", body.structural_hash()));
-    }
     let mut edit = body.edit();
-    edit.set_attrs(root, AttrsId::NONE);
+    edit.set_attrs(body.root(), AttrsId::NONE);
     Ok(format!("{:016x}", edit.finish()?.structural_hash()))
 }
 
